@@ -10,19 +10,22 @@ READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-annotate --quiet --custom-compile-command "make lock" --extra embedded
 
-.PHONY: race test test-without-nodes lint locked lock sbom clean
+.PHONY: race test test-quickly test-units lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
 
 # Side by side, file by file: first what needs no node, then the races on real nodes. What measures time runs alone.
-test: test-without-nodes  ## run all tests, the races on a real node included
+test: test-units  ## run all tests, the races on a real node included
+	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component
 	$(PYTEST) -n 2 --dist loadfile -m node tests/node
 	$(PYTEST) -m alone tests/component
 
-test-without-nodes: $(READY)  ## run the tests that need no node and may run side by side
+test-quickly: test-units  ## run the unit tests, and races and their driver over real sockets
+	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component/test_driver_*.py tests/component/test_race_*.py
+
+test-units: $(READY)  ## run the unit tests
 	$(PYTEST) -n logical --dist loadfile tests/unit
-	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component
 
 lint: $(READY_TOOLS)  ## style, types, and what bandit has to say
 	$(BIN)/ruff check

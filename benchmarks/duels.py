@@ -18,9 +18,11 @@ from collections.abc import Collection, Sequence
 
 from esbench.cli.command import esbench_home
 from esbench.cli.compare import compare_stored
-from esbench.comparison.model import DECIDED, FASTER, SLOWER
+from esbench.comparison.model import DECIDED, FASTER, SLOWER, THESE_NODES, UNDECIDED, Row
 from esbench.comparison.stats import share_bounds
+from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import EsbenchError, UsageError
+from esbench.record.figures import HIGHER
 
 MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
 
@@ -28,10 +30,20 @@ MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
 def verdicts(session: str, allow: Sequence[str]) -> list[str]:
     """The kind of verdict of each row of a session's sides that could be judged."""
     pairs = compare_stored(esbench_home(), session, allow=allow).pairs
-    kinds = [row.verdict.kind for pair in pairs for row in pair.primary if row.verdict is not None]
+    rows = [row for pair in pairs for row in pair.primary if row.verdict is not None]
+    kinds = [_kind(row, len(rows)) for row in rows]
     if not any(kind in DECIDED for kind in kinds):
         raise UsageError(f"no row could be judged: {', '.join(kinds) or 'there is none'}", where=session)
     return [kind for kind in kinds if kind in DECIDED]
+
+
+def _kind(row: Row, rows: int) -> str:
+    """The verdict of a row; of the same nodes in all rounds, what their interval says (Bonferroni over the rows)."""
+    if row.kind != THESE_NODES or row.estimate is None:
+        return row.kind
+    if row.estimate.p * rows >= SIGNIFICANT:
+        return UNDECIDED
+    return FASTER if (row.estimate.ratio > 1) == (row.better == HIGHER) else SLOWER
 
 
 def share(name: str, hits: int, trials: int) -> str:

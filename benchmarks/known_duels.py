@@ -1,10 +1,12 @@
-"""Duels whose answer is known: identical sides on an embedded node, and a null server that is 10 % slower.
+"""Duels whose answer is known, both sides at once: identical sides on an embedded node, and a slower null server.
 
-    python benchmarks/known_duels.py identical     10 duels of different tasks, nothing should be called; about 20 min
-    python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 15 min
+    python benchmarks/known_duels.py identical     20 duels of different tasks, nothing should be called; about an hour
+    python benchmarks/known_duels.py slower        10 duels, each should call the contender slower; about 20 min
+    python benchmarks/known_duels.py slower --by=5
 
-Six rounds a side. Each comparison is printed, then what benchmarks/duels.py counts, whose exit status it has. Races and
-sessions are kept in $ESBENCH_HOME.
+Identical sides are two sets of indices on one node, four rounds. Null servers, six rounds, are the same ones in all of
+them: what is called is an interval without zero (Bonferroni over the rows of a duel). Each comparison is printed, then
+what benchmarks/duels.py counts, whose exit status it has. Races and sessions are kept in $ESBENCH_HOME.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from programs import ESBENCH
 
 from esbench.cli.command import esbench_home
 from esbench.null_server import NullServer
+from esbench.null_server.versions import parse_version
 from esbench.record.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health"
-SHORT = "warmup_time_period:1,time_period:5"
 PERCOLATIONS = "percolator_with_content_president_bush,percolator_with_content_google,percolator_with_highlighting"
-SLOWER_BY = 1.10
-SECONDS = 6
+SECONDS = 14  # of a task, both sides together
+DUELS_OF_EACH = 2  # of identical sides, with different seeds
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,19 @@ class Identical:
 
 
 IDENTICAL = (
-    Identical("orders", f"{SETUP},tag:load,get-by-id,insert", f"documents:20000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,term-query,search-by-routing", f"documents:20000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,read-after-write", f"documents:20000,{SHORT}"),
-    Identical("orders", f"{SETUP},tag:load,get-by-id-at-1000-per-s", f"documents:20000,{SHORT}"),
-    Identical("keyword", f"{SETUP},tag:load,type:get,type:search", f"documents:20000,rates:500,{SHORT}"),
-    Identical("mixed", f"{SETUP},tag:load,get-by-id,insert", f"documents:20000,get_rate:800,insert_rate:200,{SHORT}"),
-    Identical("order-analytics", f"{SETUP},tag:load,sum-over-all,group-by,list-page-1", f"documents:20000,{SHORT}"),
-    Identical("ingest", f"{SETUP},bulk,one-at-a-time", f"bulk_documents:200000,{SHORT}"),
-    Identical("ingest", f"{SETUP},single-documents", f"settings:relaxed,clients:32,{SHORT}"),
+    Identical("orders", f"{SETUP},tag:load,get-by-id,insert", "documents:20000"),
+    Identical("orders", f"{SETUP},tag:load,term-query,search-by-routing", "documents:20000"),
+    Identical("orders", f"{SETUP},tag:load,read-after-write", "documents:20000"),
+    Identical("orders", f"{SETUP},tag:load,get-by-id-at-1000-per-s", "documents:20000"),
+    Identical("keyword", f"{SETUP},tag:load,type:get,type:search", "documents:20000,rates:500"),
+    Identical("mixed", f"{SETUP},tag:load,get-by-id,insert", "documents:20000,get_rate:800,insert_rate:200"),
+    Identical("order-analytics", f"{SETUP},tag:load,sum-over-all,group-by,list-page-1", "documents:20000"),
+    Identical("ingest", f"{SETUP},bulk,one-at-a-time", "bulk_documents:200000"),
+    Identical("ingest", f"{SETUP},single-documents", "settings:relaxed,clients:32"),
     Identical("percolator", f"{SETUP},tag:load,{PERCOLATIONS}", "documents:20000"),
 )
 
-# How long the null server takes to answer; the contender's takes SLOWER_BY as long.
+# How long the null server takes to answer; the contender's takes longer by a factor.
 DELAYS: tuple[Mapping[str, object], ...] = (
     {"type": "constant", "ms": 5},
     {"type": "constant", "ms": 20},
@@ -78,14 +80,13 @@ schedule:
   - name: get
     operation: {{operation-type: get, index: documents, id: "1"}}
     clients: 8
-    warmup-time-period: 1
     time-period: {SECONDS}
 """
 
 
-def duel(*arguments: str) -> str:
+def duel(rounds: int, *arguments: str) -> str:
     """Race a duel, its result on stdout; the id of its session."""
-    command = [*ESBENCH, "duel", "--rounds=6", "--quiet", *arguments]
+    command = [*ESBENCH, "duel", f"--rounds={rounds}", f"--task-time={SECONDS}s", "--quiet", *arguments]
     print(f"\nesbench {' '.join(command[len(ESBENCH) :])}", flush=True)
     subprocess.run(command, check=True)
     session = SessionStore(esbench_home()).load("last").id
@@ -95,8 +96,9 @@ def duel(*arguments: str) -> str:
 
 def identical() -> Iterator[str]:
     """The sessions of duels of a thing with itself."""
-    for seed, raced in enumerate(IDENTICAL, start=1):
+    for seed, raced in enumerate(IDENTICAL * DUELS_OF_EACH, start=1):
         yield duel(
+            4,
             f"--track={raced.track}",
             f"--include-tasks={raced.tasks}",
             f"--track-params={raced.params}",
@@ -114,21 +116,26 @@ def script(delay: Mapping[str, object], factor: float, seed: int) -> dict[str, o
             return [factor * ms for ms in value]
         return factor * float(str(value)) if key.endswith("ms") else value
 
+    root = {**parse_version("7.17.29").root(), "cluster_uuid": f"takes {factor:g} as long"}  # two clusters
     return {
         "seed": seed,
-        "rules": [{"path": "/_doc/", "delay": {key: longer(key, value) for key, value in delay.items()}}],
+        "rules": [
+            {"path": "/_doc/", "delay": {key: longer(key, value) for key, value in delay.items()}},
+            {"method": "GET", "path": "^/$", "reply": {"status": 200, "body": root}},
+        ],
     }
 
 
-def slower() -> Iterator[str]:
-    """The sessions of duels of a null server with one that is slower."""
+def slower(by: float) -> Iterator[str]:
+    """The sessions of duels of a null server with one that takes `by` as long."""
     with tempfile.TemporaryDirectory() as folder:
         track = Path(folder) / "track.yml"
         track.write_text(TRACK)
         for seed, delay in enumerate(DELAYS, start=1):
             print(f"\nanswers after {json.dumps(delay)}", flush=True)
-            with NullServer(script(delay, 1, seed)) as fast, NullServer(script(delay, SLOWER_BY, seed)) as slow:
+            with NullServer(script(delay, 1, seed)) as fast, NullServer(script(delay, by, seed)) as slow:
                 yield duel(
+                    6,
                     f"--track-path={track}",
                     f"--seed={seed}",
                     "--telemetry=none",
@@ -140,10 +147,11 @@ def slower() -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("answer", choices=("identical", "slower"))
-    answer = parser.parse_args(arguments).answer
-    sessions = list(identical() if answer == "identical" else slower())
+    parser.add_argument("--by", type=float, default=10, metavar="PERCENT", help="of slower: how much")
+    args = parser.parse_args(arguments)
+    sessions = list(identical() if args.answer == "identical" else slower(1 + args.by / 100))
     print()
-    sys.exit(report(sessions, expect="slower" if answer == "slower" else "nothing"))
+    sys.exit(report(sessions, expect="slower" if args.answer == "slower" else "nothing"))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, Line
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import WholeTime
 from esbench.null_server import NullServer
 from esbench.operations.replies import judge_found
 from esbench.record.store import RaceStore
@@ -112,7 +113,7 @@ async def reconnect(url: str, requests: int, clients: int = 8) -> None:
     for client in made:
         await client.connect()
     ended, start_ns = asyncio.Event(), clock_ns()
-    recorder = Recorder(start_ns, is_open=False)
+    recorder = Recorder(WholeTime(start_ns), is_open=False)
     loop = ClosedLoop(made, recorder, Length(requests=requests), ended=ended.set, failed=print)
     loop.start(start_ns)
     while not ended.is_set():

@@ -21,6 +21,7 @@ from esbench.comparison import stats
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 import simulated
+import simulated_rounds
 
 CHANGES = (0.0, 0.02, 0.05, 0.10, 0.20)
 SDS = (0.01, 0.02, 0.03, 0.05)
@@ -57,6 +58,27 @@ def main() -> None:
             [name, *(percent(simulated.any_false_verdict(rng, spread, rows, sets, rounds)) for rows in (8, 40))]
             for name, spread, rounds in sessions
         ),
+    )
+
+    def side_by_side(weather: str) -> Iterable[str]:
+        for of in (
+            simulated_rounds.Setup(weather=weather),
+            simulated_rounds.Setup(0.04, weather=weather),
+            simulated_rounds.Setup(0.08, of_tasks=True, weather=weather),
+            simulated_rounds.Setup(0.04, of_tasks=True, weather=weather, warmup_s=5.0),
+        ):
+            yield percent(simulated_rounds.any_false_verdict(rng, of, 8, sets // 4, log1p(0.10)))
+        for luck in (0.0, 0.04, 0.08):
+            yield percent(simulated_rounds.found(rng, simulated_rounds.Setup(luck, True, weather), sets // 4))
+
+    table(
+        "Six rounds side by side of 8 rows, luck of each start: any false verdict; 10 % change of one row found, %",
+        [
+            "weather",
+            *("no luck", "4 %", "8 % in each task", "4 %, warmup of 5 s cut"),
+            *("found: no luck", "found: 4 %", "found: 8 %"),
+        ],
+        ([weather, *side_by_side(weather)] for weather in simulated_rounds.WEATHER),
     )
 
     def at_six_rounds(sd: float) -> Iterable[str]:

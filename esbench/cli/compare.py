@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:
     from esbench.comparison.model import Comparison
+    from esbench.record.answers import Line
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
 
@@ -108,8 +109,9 @@ def compare(
             what = "--baseline is missing" if contenders else "no race is named"
             raise UsageError(what, hint="say --baseline=RACE --contender=RACE, or name a session")
         baseline, given = given[0], given[1:]
+    home = esbench_home()
     compared = compare_stored(
-        esbench_home(),
+        home,
         baseline,
         (*contenders, *given),
         allow=allow,
@@ -119,7 +121,7 @@ def compare(
     if html is not None:  # files before the print, whose reader may go away
         from esbench.report.html.comparison_page import comparison_page
 
-        write_text(html, comparison_page(compared), "--html")
+        write_text(html, comparison_page(compared, _seconds_under(home)), "--html")
     document = comparison(compared, every_figure=every_figure, conditions=conditions)
     print_document(document, form, report_file, report_format, formats=COMPARISON_FORMATS)
     outcomes = [outcome(condition, compared) for condition in conditions]
@@ -201,9 +203,8 @@ def compare_stored(
     from esbench.comparison.effects import places_in_session
     from esbench.comparison.model import CompareOptions
     from esbench.comparison.resolve import SideResolver
-    from esbench.record.series import seconds_of
     from esbench.record.sessions import SessionStore
-    from esbench.record.store import RaceFolder, RaceStore
+    from esbench.record.store import RaceStore
     from esbench.units import parse_ratio
 
     store = RaceStore(home)
@@ -213,17 +214,37 @@ def compare_stored(
     allowed = checked_keys(allow)
     in_turn = all(places_in_session(ours, side) is not None for side in theirs)  # no history is needed
 
-    def seconds(record: RaceRecord) -> Iterable[SecondLine]:
-        file = RaceFolder(store.races_folder / record.race_id).seconds_file
-        return seconds_of(record, file) if file.exists() else ()  # a notice says that they are missing
-
     options = CompareOptions(
         min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),
-        seconds=seconds,
+        seconds=_seconds_under(home),
+        answers=_answers_under(home),
         history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
         notices=sides.notices((ours, *theirs)),
     )
     return compare_sides(ours, theirs, options)
+
+
+def _seconds_under(home: Path) -> Callable[[RaceRecord], Iterable[SecondLine]]:
+    """Return a reader of the seconds of races that are stored under a home."""
+    from esbench.record.series import seconds_of
+    from esbench.record.store import RaceFolder, RaceStore
+
+    races = RaceStore(home).races_folder
+
+    def seconds(record: RaceRecord) -> Iterable[SecondLine]:
+        file = RaceFolder(races / record.race_id).seconds_file
+        return seconds_of(record, file) if file.exists() else ()  # a notice says that they are missing
+
+    return seconds
+
+
+def _answers_under(home: Path) -> Callable[[RaceRecord], Sequence[Line]]:
+    """Return a reader of the answers of races that are stored under a home."""
+    from esbench.record.answers import answers_of
+    from esbench.record.store import RaceFolder, RaceStore
+
+    races = RaceStore(home).races_folder
+    return lambda record: answers_of(RaceFolder(races / record.race_id).answers_file)

@@ -9,10 +9,12 @@ import click
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.model import Step, Task
+    from esbench.model import Step
     from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
     from esbench.race.race import RacePlan
+    from esbench.race.track import RacedTrack
+    from esbench.record.sessions import Pacing, RaceSession
     from esbench.report.table_model import Cell, ReportDocument, Section
 
 _NAMED = 2
@@ -21,22 +23,36 @@ dry_run_option = click.option(
 )
 
 
-def dry_run(sides: Mapping[str, RaceOptions], flags: Mapping[str, Any], progress: Progress) -> int:
-    """Print what a race of each side would do, and return the exit code: 1 if one would be refused."""
+def dry_run(
+    sides: Mapping[str, RaceOptions],
+    flags: Mapping[str, Any],
+    progress: Progress,
+    session: RaceSession | None = None,
+) -> int:
+    """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
+
+    Of a `session` whose sides are raced at once, print its rounds, too.
+    """
     from esbench.cli.output import print_document
     from esbench.operations import builtin_operations
     from esbench.race.race import plan
+    from esbench.race.round import shaped
 
     plans = {name: plan(options, builtin_operations(), progress) for name, options in sides.items()}
+    at_once: tuple[tuple[Cell, ...], ...] = ()
+    if session and session.pacing:
+        for made in plans.values():
+            made.raced.challenge = shaped(made.raced.challenge, made.raced.types, session.pacing, len(plans))
+        at_once = tuple(_at_once(session, session.pacing, plans))
     for number, (name, made) in enumerate(plans.items()):
         if number and flags["form"] == "text":
             click.echo()
-        document = _document(sides[name], made, name)
+        document = _document(sides[name], made, name, at_once)
         print_document(document, flags["form"], flags["report_file"], flags["report_format"])
     return int(any(made.refusal for made in plans.values()))
 
 
-def _document(options: RaceOptions, plan: RacePlan, side: str) -> ReportDocument:
+def _document(options: RaceOptions, plan: RacePlan, side: str, at_once: tuple[tuple[Cell, ...], ...]) -> ReportDocument:
     from esbench.record.figures import Notice
     from esbench.report.table_model import Column, ReportDocument, Table, facts_table
     from esbench.report.tracks import task_length, task_rate
@@ -45,7 +61,7 @@ def _document(options: RaceOptions, plan: RacePlan, side: str) -> ReportDocument
         Column("Step", "step"),
         Column("Task", "task"),
         Column("Clients", "clients", numeric=True),
-        Column("Length", "length"),
+        Column("Length a side" if at_once else "Length", "length"),
         Column("Rate", "rate"),
     )
     rows = tuple(
@@ -62,14 +78,14 @@ def _document(options: RaceOptions, plan: RacePlan, side: str) -> ReportDocument
     refused = (Notice(f"the race would be refused: {plan.refusal}"),) if plan.refusal else ()
     return ReportDocument(
         Table(columns, rows),
-        facts_table((*((("Side", side),) if side else ()), *_facts(options, plan))),
+        facts_table((*((("Side", side),) if side else ()), *_facts(options, plan), *(at_once or _takes(plan.raced)))),
         (*refused, *map(Notice, plan.warnings)),
         (_found(plan),) if plan.found else (),
     )
 
 
 def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
-    from esbench.units import format_bytes, format_duration
+    from esbench.units import format_bytes
 
     raced, info = plan.raced, plan.info
     yield "Dry run", "nothing was started, written or deleted"
@@ -87,8 +103,53 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
         yield "Makes", ", ".join(made)
     if loaded := _loaded(options, plan):
         yield "Documents", loaded
+
+
+def _takes(raced: RacedTrack) -> Iterator[tuple[Cell, ...]]:
+    from esbench.units import format_duration
+
     least_s = sum(_least_s(step, raced.types) for step in raced.challenge.steps)
     yield "Takes", f"{format_duration(least_s)}, and what the tasks without a time take" if least_s else "not known"
+
+
+def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]) -> Iterator[tuple[Cell, ...]]:
+    """Yield facts of a session whose sides are raced at once: how, and the rounds with their time."""
+    from esbench.units import format_duration
+
+    yield "At once", f"{len(plans)} sides{_slices(next(iter(plans.values())).raced, pacing)}"
+    of_sides = [
+        [_at_once_s(step, made.raced, pacing) for step in made.raced.challenge.steps] for made in plans.values()
+    ]
+    round_s = sum(len(plans) * max(of_step) for of_step in zip(*of_sides, strict=True))
+    rounds = f"{'at least ' if session.auto else ''}{session.rounds}"
+    within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
+    took = f" of {format_duration(round_s)}: {format_duration(session.rounds * round_s)}" if round_s else ""
+    yield "Rounds", f"{rounds}{took}, and what starting nodes and tasks without a time take{within}"
+
+
+def _slices(raced: RacedTrack, pacing: Pacing) -> str:
+    """Say how long slices and gaps are: those of most tasks, then the others with their tasks."""
+    from esbench.race.round import slicing
+    from esbench.units import format_duration
+
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for step in raced.challenge.steps:
+        if slices := slicing(step, raced.types, pacing):
+            times = format_duration(slices.length_s), format_duration(slices.gap_s)
+            tasks.setdefault(times, []).extend(task.name for task in step.tasks)
+    if not tasks:
+        return ""
+    (length, gap), *others = sorted(tasks, key=lambda times: -len(tasks[times]))
+    apart = (f"; {', '.join(tasks[times])}: {times[0]}, {times[1]}" for times in others)
+    return f" in slices of {length}, gaps of {gap}{''.join(apart)}"
+
+
+def _at_once_s(step: Step, raced: RacedTrack, pacing: Pacing) -> float:
+    """Return the seconds that a step takes at least of a side that is raced at once, with the gaps of its slices."""
+    from esbench.race.round import slicing
+
+    least_s, slices = _least_s(step, raced.types), slicing(step, raced.types, pacing)
+    return least_s if slices is None else least_s * sum(slices) / slices.length_s
 
 
 def _deleted(plan: RacePlan) -> str:
@@ -128,28 +189,13 @@ def _loaded(options: RaceOptions, plan: RacePlan) -> str:
 
 def _least_s(step: Step, types: OperationTypes) -> float:
     """Return the seconds that a step takes at least, as far as its tasks say; those of unknown length count as 0."""
+    from esbench.load.assignment import least_s
     from esbench.model import ANY_TASK
 
-    times = {task.name: _task_least_s(task, types) for task in step.tasks}
+    times = {task.name: least_s(task, types.of(task.operation)) for task in step.tasks}
     if step.completed_by == (ANY_TASK,):
         return min(times.values())
     return max(times[name] for name in step.completed_by or times)
-
-
-def _task_least_s(task: Task, types: OperationTypes) -> float:
-    from esbench.errors import TrackError
-    from esbench.load.assignment import highest_rate_per_s, per_request
-    from esbench.load.messages import Stock
-    from esbench.measure.schedule import measured_period_s
-
-    if (period_s := measured_period_s(task)) is not None:
-        return (task.warmup_time_s or 0.0) + period_s
-    requests = (task.requests or (task.iterations or 0) * task.clients) + (task.warmup_iterations or 0) * task.clients
-    try:
-        rate_per_s = highest_rate_per_s(task, per_request(task, types.of(task.operation), Stock()))
-    except TrackError:
-        rate_per_s = 0.0  # in bytes, of documents that are not prepared
-    return (task.warmup_time_s or 0.0) + (max(0, requests - 1) / rate_per_s if rate_per_s else 0.0)
 
 
 def _found(plan: RacePlan) -> Section:

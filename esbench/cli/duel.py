@@ -1,4 +1,4 @@
-"""`esbench duel`: two sides or more, raced in turns."""
+"""`esbench duel`: two sides or more, raced at once or in turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.dry_run import dry_run_option
 from esbench.cli.metrics_options import metrics_options
@@ -16,8 +16,13 @@ from esbench.cli.race_flags import race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
 from esbench.errors import UsageError
+from esbench.record.sessions import WARMUPS, Pacing
+from esbench.report.render import JUNIT
+from esbench.units import parse_duration
 
 DEFAULT_ROUNDS = 6
+AUTO = "auto"
+_DURATIONS = ("slice_s", "gap_s", "task_time_s", "budget_s")
 
 
 class _DuelCommand(EsbenchCommand):
@@ -26,6 +31,41 @@ class _DuelCommand(EsbenchCommand):
             return f"a side is one word for the shell, in quotes: --baseline '... {word}'"
         return super().hint_of_word(word, ctx)
 
+
+class _Rounds(click.IntRange):
+    """A number of rounds, or `auto`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return AUTO if value == AUTO else super().convert(value, param, ctx)
+
+
+pacing_options = with_options(
+    click.option("--turns", is_flag=True, help="Race the sides one after the other, not at once."),
+    click.option(
+        "--slice",
+        "slice_s",
+        metavar="DURATION",
+        help="Whole seconds of load on a side before the next one's: 1s, and 2s where a task writes.",
+    ),
+    click.option(
+        "--slice-gap", "gap_s", metavar="DURATION", help="The gap after each slice: 50ms, and 500ms where a task bulks."
+    ),
+    click.option(
+        "--task-time",
+        "task_time_s",
+        metavar="DURATION",
+        help="The time of a task, all sides together; otherwise as the track says, and 20s a side at least.",
+    ),
+    click.option(
+        "--warmup",
+        type=click.Choice(WARMUPS),
+        help="Cut where the comparison finds the sides steady (cut), or as the track says (track).",
+    ),
+    click.option("--own-nodes", is_flag=True, help="Nodes for each side, even where one node could hold both."),
+    click.option("--budget", "budget_s", metavar="DURATION", help="Begin no round that would end later: 15m."),
+)
+
+_TEST_TASK_TIME_S = 8.0  # of --test-mode, which shows only that a track works
 
 _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.items()} | {"--strict": "use --fail-on"}
 
@@ -40,18 +80,23 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
     help="Options of the side to compare with: 'heap=1g track-params=a:1'.",
 )
 @click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Races of each side; 6 otherwise.")
+@click.option("--rounds", type=_Rounds(min=1), metavar="N|auto", help="Races of each side; 6. auto: by their spread.")
+@pacing_options
 @session_flags
 @dry_run_option
+@click.option("--plan", is_flag=True, help="Only tell how many rounds a change of 5 % or 10 % needs, and which time.")
 @click.option("--resume", metavar="SESSION", help="Go on with a session that did not end: its id, or 'last'.")
 @metrics_options
 @progress_options
 @store_options
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
-    """Race two sides in turns, then compare them."""
+    """Race two sides at once, then compare them."""
     from esbench.cli.session import SessionCommand
 
+    flags |= {name: _seconds(context, name) for name in _DURATIONS}
+    _check_turns(context)
+    _check_plan(context)
     words, resumed = words_given(context), flags["resume"]
     if len(flags["baselines"]) > 1:
         raise UsageError("is given twice", where="--baseline", hint="a duel has one; several contenders are allowed")
@@ -62,7 +107,20 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         if resumed is None:
             _check_sides(flags)
             named = dict(zip(_names(len(sides) - 1), sides, strict=True))
-            return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"] or DEFAULT_ROUNDS)
+            if flags["turns"]:
+                rounds = flags["rounds"] or DEFAULT_ROUNDS
+                return SessionCommand(flags, progress).begin("duel", words, named, rounds)
+            rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or DEFAULT_ROUNDS
+            pacing = Pacing(
+                flags["slice_s"],
+                flags["gap_s"],
+                flags["task_time_s"] or (_TEST_TASK_TIME_S if flags["test_mode"] else None),
+                flags["warmup"] or Pacing.warmup,
+                flags["own_nodes"],
+            )
+            return SessionCommand(flags, progress).begin("duel", words, named, rounds, pacing)
+        if flags["rounds"] == AUTO:
+            raise UsageError("--rounds=auto is for a session that begins", where=f"--resume={resumed}")
         if flags["restart_node"]:
             raise UsageError("--restart-node is as the session began with it", where=f"--resume={resumed}")
         if flags["dry_run"]:
@@ -78,6 +136,54 @@ def _check_sides(flags: Mapping[str, Any]) -> None:
     missing = "baseline" if not flags["baselines"] else "contender" if not flags["contenders"] else None
     if missing is not None:
         raise UsageError(f"--{missing} is missing", hint=f"say --{missing} 'track-params=number_of_replicas:0'")
+
+
+def _seconds(context: click.Context, name: str) -> float | None:
+    """Return the seconds of an option that is a duration; all but the gap are whole seconds, one at least."""
+    text = context.params[name]
+    if text is None:
+        return None
+    where = next(param.opts[0] for param in context.command.params if param.name == name)
+    seconds = parse_duration(text, where)
+    if name != "gap_s" and (seconds < 1 or seconds % 1):
+        raise UsageError(f'"{text}" is not whole seconds', where=where, hint="say 2s, 80s or 15m")
+    return seconds
+
+
+def _check_turns(context: click.Context) -> None:
+    """Raise a UsageError for options of sides that are raced at once beside --turns."""
+    flags = context.params
+    if not flags["turns"]:
+        return
+    given = [param for param in context.command.params if param.name in (*_DURATIONS, "warmup", "own_nodes")]
+    names = [param.opts[0] for param in given if flags[str(param.name)] not in (None, False)]
+    names += ["--rounds=auto"] if flags["rounds"] == AUTO else []
+    if names:
+        raise UsageError(f"{names[0]} is for sides that are raced at once", where="--turns", hint="leave out either")
+
+
+_NOT_PLANNED = {
+    "resume": "a plan is made before a duel, or of an earlier one like it",
+    "turns": "a plan is of sides that are raced at once",
+    "dry_run": "it races nothing, and a plan needs two rounds",
+    "rounds": "their number is what a plan says",
+    "test_mode": "its tasks are too short",
+    "html": "a plan has no page",
+    "fail_on": "a plan has no verdicts",
+}
+
+
+def _check_plan(context: click.Context) -> None:
+    """Raise a UsageError for options that say something else of a duel than --plan does."""
+    if not context.params["plan"]:
+        return
+    for name, why in _NOT_PLANNED.items():
+        if context.params[name]:
+            raise UsageError(
+                f"--{name.replace('_', '-')} does not go with it: {why}", where="--plan", hint="leave out either"
+            )
+    if JUNIT.name in (context.params["form"], context.params["report_format"]):
+        raise UsageError("a plan has no verdicts", where=f"--plan: --format={JUNIT.name}", hint="leave out either")
 
 
 def _check_comparison(flags: Mapping[str, Any]) -> None:

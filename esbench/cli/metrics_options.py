@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,29 +34,45 @@ def others_who_follow(flags: Mapping[str, Any], progress: Progress) -> Iterator[
     `flags`: a command's arguments by name, those of `metrics_options` among them. Raises UsageError for wrong options,
     and if the port cannot be listened at.
     """
+    with others_of_sides(flags, progress, {"": progress}) as of_sides:
+        yield of_sides[""]
+
+
+@contextmanager
+def others_of_sides(
+    flags: Mapping[str, Any], progress: Progress, sides: Mapping[str, Progress]
+) -> Iterator[Mapping[str, list[Listener]]]:
+    """As `others_who_follow`, for races that are run at once: yields the listeners of each side's race by its name.
+
+    `sides`: the progress of each, by name; the name of a race that is run alone is "".
+    """
     if flags["metrics_buckets"] and not flags["metrics_port"]:
         raise UsageError(f"{BUCKETS} describes metrics that are not served", hint=f"add {PORT}=9108")
     with ExitStack() as stack:
-        listeners: list[Listener] = []
+        listeners: dict[str, list[Listener]] = {side: [] for side in sides}
         if flags["annotate"]:
             from esbench.publish.grafana import TOKEN, Annotations, parse_grafana
 
             grafana = parse_grafana(flags["annotate"], os.environ.get(TOKEN, ""))
-            listeners.append(stack.enter_context(Annotations(grafana, progress.warn)))
+            for side, own in sides.items():
+                listeners[side].append(stack.enter_context(Annotations(grafana, own.warn, side=side)))
         if flags["metrics_port"]:
-            listeners.append(_metrics(flags, progress, stack))
+            for side, following in _metrics(flags, progress, tuple(sides), stack).items():
+                listeners[side].append(following)
         yield listeners
 
 
-def _metrics(flags: Mapping[str, Any], progress: Progress, stack: ExitStack) -> Listener:
+def _metrics(
+    flags: Mapping[str, Any], progress: Progress, sides: Sequence[str], stack: ExitStack
+) -> Mapping[str, Listener]:
     from esbench.publish.prometheus.endpoint import MetricsEndpoint, parse_address
     from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
     from esbench.publish.prometheus.following import FollowedRace
 
     bounds = parse_bounds(flags["metrics_buckets"] or DEFAULT_BOUNDS, BUCKETS)
-    following = FollowedRace()
+    following = {side: FollowedRace(side=side) for side in sides}
     address = parse_address(flags["metrics_port"])
-    endpoint = stack.enter_context(MetricsEndpoint(address, following, bounds))
+    endpoint = stack.enter_context(MetricsEndpoint(address, tuple(following.values()), bounds))
     everyone = "" if address.is_loopback else ", for everyone who can reach this host"
     progress.say(f"metrics at {endpoint.url}{everyone}")
     return following

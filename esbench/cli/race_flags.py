@@ -88,6 +88,13 @@ race_flags = with_options(
     click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01."),
     click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."),
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
+    click.option(
+        "--no-answers",
+        "answers",
+        flag_value=False,
+        default=True,
+        help="Do not ask read tasks once more for answers that can be compared.",
+    ),
     click.option("--kill-running-processes", is_flag=True, help="End this user's other races first."),
     click.option(
         "--replace-indices", is_flag=True, help="Delete the track's indices also where esbench did not make them."

@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED, esbench_home
-from esbench.cli.compare import check_comparison_files, compare
+from esbench.cli.compare import check_comparison_files, compare, compare_stored
 from esbench.cli.dry_run import dry_run
-from esbench.cli.metrics_options import others_who_follow
+from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
+from esbench.cli.metrics_options import others_of_sides, others_who_follow
 from esbench.cli.output import check_file, check_report_file, print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.comparison.comparability import checked_keys
+from esbench.comparison.metrics import THROUGHPUT, min_effect
+from esbench.comparison.planning import rounds_that_settle
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
+from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.operations import builtin_operations
 from esbench.progress.task_progress import FollowingProgress, Quiet
+from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
 from esbench.race.options import RaceOptions
-from esbench.race.race import look, run
-from esbench.race.session import Duel, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
+from esbench.race.pace import Pace
+from esbench.race.race import RacePlan, look, plan, run
+from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
+from esbench.race.side_by_side import AUTO_ROUNDS, AUTO_ROUNDS_ON_ONE_CLUSTER, DuelAtOnce
 from esbench.record.figures import failed_checks
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord
-from esbench.record.sessions import RaceSession, SessionSide, SessionStore
+from esbench.record.sessions import Pacing, RaceSession, SessionSide, SessionStore
 from esbench.record.store import RaceStore
 from esbench.report.render import JUNIT
 from esbench.report.rounds import rounds as rounds_document
 
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _GIVEN = ParameterSource.COMMANDLINE
+_PACING = {
+    "slice_s": "--slice",
+    "gap_s": "--slice-gap",
+    "task_time_s": "--task-time",
+    "warmup": "--warmup",
+    "own_nodes": "--own-nodes",
+}
 
 
 class SessionCommand:
@@ -55,27 +71,42 @@ class SessionCommand:
         self._races = RaceStore(esbench_home())
         self._all_stored = True
 
-    def begin(self, kind: str, words: Sequence[str], sides: Mapping[str, Sequence[str]], rounds: int) -> int:
+    def begin(
+        self,
+        kind: str,
+        words: Sequence[str],
+        sides: Mapping[str, Sequence[str]],
+        rounds: int | None,
+        pacing: Pacing | None = None,
+    ) -> int:
         """Race a new session, print its result, and return the exit code.
 
         `kind`: rounds or duel. `words`: the options of all sides; `sides`: name -> its further options; each a word as
-        of `side_options`. `rounds`: the races of each side. Raises EsbenchError for wrong options, before the first
-        race.
+        of `side_options`. `rounds`: the races of each side; None: as many as the spread of the first ones asks for.
+        `pacing`: the sides are raced at once. Raises EsbenchError for wrong options, before the first race.
         """
         self._check_result(len(sides))
-        options = _options(words, sides)
-        if self._flags["dry_run"]:
-            return dry_run(options, self._flags, self._progress)
+        options, plans = _options(words, sides), dict[str, RacePlan]()
+        if pacing is not None:
+            options, plans = self._at_once(options, pacing)
+        first_rounds = AUTO_ROUNDS_ON_ONE_CLUSTER if has_prefixes(options.values()) else AUTO_ROUNDS
         session = planned(
             kind,
             tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),
-            rounds,
+            rounds or first_rounds,
             seed=next(iter(options.values())).seed,
             words=hidden(words),
             restart_node=self._flags["restart_node"],
             before_round=self._flags["before_round"],
-            discard_first=begins_cold(options.values()),
+            discard_first=pacing is None and begins_cold(options.values()),
+            pacing=pacing,
+            budget_s=None if self._flags.get("plan") else self._flags.get("budget_s"),
+            auto=rounds is None,
         )
+        if self._flags.get("plan"):
+            return self._plan(session, options, plans)
+        if self._flags["dry_run"]:
+            return dry_run(options, self._flags, self._progress, session)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
         return self._tell(raced)
@@ -100,6 +131,7 @@ class SessionCommand:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
         self._check_command(session, where)
+        self._check_pacing(session, where)
         if session.left:
             self._check_races(session, where)
             self._warn_of_another_esbench(session)
@@ -113,7 +145,52 @@ class SessionCommand:
                 for side, given in zip(session.sides, again, strict=True)
             },
         )
+        if session.pacing is not None and (session.left or session.auto):
+            options, _ = self._at_once(options, session.pacing)
         return self._run(session, options)
+
+    def _plan(self, session: RaceSession, sides: Mapping[str, RaceOptions], plans: Mapping[str, RacePlan]) -> int:
+        """Print the rounds that a session needs, by those of an earlier session like it or by its own first two."""
+        planned_by = PlannedBy(esbench_home(), self._flags)
+        found = planned_by.earlier(session, sides, plans)
+        is_earlier = found is not None
+        if found is None:
+            self._progress.say(f"no earlier duel is like this one: its first {PLAN_ROUNDS} rounds are raced")
+            with SessionLock(esbench_home(), session.id):
+                raced = self._run(session, sides, PLAN_ROUNDS)
+            if raced is None:
+                return CANCELLED
+            found = planned_by.session(raced)
+            if found is None:
+                what = "the rounds give no plan: no task has requests in five slices of each side, in all rounds"
+                raise RaceError(what, hint="a longer --task-time may help")
+        planned_by.tell(*found, is_earlier=is_earlier)
+        return 0 if self._all_stored else 1
+
+    def _check_pacing(self, session: RaceSession, where: str) -> None:
+        """Raise a UsageError for options that the session did not begin with: its rounds would differ."""
+        pacing = session.pacing
+        if self._flags["turns"] and pacing is not None:
+            raise UsageError("the session races its sides at once, and --turns does not", where=where)
+        began = {option: getattr(pacing, name, None) for name, option in _PACING.items()}
+        given = {option: self._flags[name] for name, option in _PACING.items()}
+        began["--budget"], given["--budget"] = session.budget_s, self._flags["budget_s"]
+        for option, value in given.items():
+            if value is not None and value is not False and value != began[option]:
+                raise UsageError(f"{option} is as the session began with it", where=where, hint="leave it out")
+
+    def _at_once(
+        self, sides: Mapping[str, RaceOptions], pacing: Pacing
+    ) -> tuple[dict[str, RaceOptions], dict[str, RacePlan]]:
+        """Return the options with which the sides can be raced at once, and what a race of each would do; an
+        EsbenchError if they cannot be."""
+        plans = {}
+        for name, options in sides.items():
+            with about(f"--{name}"):
+                plans[name] = plan(options, builtin_operations(), self._progress)
+        apart = on_own_indices(sides, plans, own_nodes=pacing.own_nodes)
+        check_at_once(apart, plans, pacing)
+        return apart, plans
 
     def _check_result(self, sides: int) -> None:
         """Raise a UsageError, before the first race, if the result could not be printed or written."""
@@ -137,7 +214,7 @@ class SessionCommand:
         if given not in (None, kept):
             raise UsageError("--before-round is as the session began with it", where=where, hint=hint)
         if kept and given is None and session.left:
-            what = "the session runs a command before each race, which is not run unless you give it again"
+            what = "the session runs a command before each round or race, which is not run unless you give it again"
             raise UsageError(what, where=where, hint=hint)
 
     def _check_races(self, session: RaceSession, where: str) -> None:
@@ -185,6 +262,8 @@ class SessionCommand:
         """Check all sides before the first race: raise or warn of everything that can be known to be wrong."""
         types = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
+        if session.pacing is not None:
+            shared &= has_prefixes(sides.values())
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
                 raced = look(options, types, self._progress)
@@ -195,24 +274,67 @@ class SessionCommand:
                         f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )
 
-    def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
-        """Run the session; return it when all races are complete, None if it was cancelled."""
+    def _run(
+        self, session: RaceSession, sides: Mapping[str, RaceOptions], first: int | None = None
+    ) -> RaceSession | None:
+        """Run the session; return it when all races are complete, or only the `first` rounds; None if it was
+        cancelled."""
         with self._progress:
-            if session.left:
+            if session.left or session.auto:
                 self._look(session, sides)
             self._sessions.save(session)
             self._progress.say(f"session {session.id}")
+            runner = Duel(self._sessions, sides, self._race, self._progress)
+            if session.pacing is not None:
+                runner = DuelAtOnce(
+                    *(self._sessions, sides, self._race, self._progress),
+                    races_of_round=self._races_of_round,
+                    settling=partial(self._settling, sides),
+                    first=first,
+                )
             try:
-                return Duel(self._sessions, sides, self._race, self._progress).run(session)
+                return runner.run(session)
             except KeyboardInterrupt:
                 self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
                 return None
 
-    def _race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+    def _race(self, options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
         with others_who_follow(self._flags, self._progress) as others:
-            record = run(options, builtin_operations(), self._progress, [self._progress, *others], node)
-        self._all_stored &= keep_finished_race(self._flags, options.home, record.race_id, self._progress)
+            return self._followed(self._progress, others, options, node, pace)
+
+    @contextmanager
+    def _races_of_round(self, sides: Sequence[str]) -> Iterator[Race]:
+        """Context manager for a round: yields the function that races a side, called in its own thread."""
+        progress = dict(zip(sides, self._progress.of_sides(sides), strict=True))
+        with others_of_sides(self._flags, self._progress, progress) as others:
+
+            def race(options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
+                side = options.session.side if options.session else ""
+                return self._followed(progress[side], others[side], options, node, pace)
+
+            yield race
+
+    def _followed(
+        self,
+        progress: FollowingProgress | Quiet,
+        others: Sequence[Listener],
+        options: RaceOptions,
+        node: EmbeddedEngine | None,
+        pace: Pace | None,
+    ) -> RaceRecord:
+        """Run a race that `progress` and others follow, and store its record if that is asked for."""
+        record = run(options, builtin_operations(), progress, [progress, *others], node, pace)
+        if not keep_finished_race(self._flags, options.home, record.race_id, progress):
+            self._all_stored = False
         return record
+
+    def _settling(self, sides: Mapping[str, RaceOptions], session: RaceSession) -> int | None:
+        """Return the rounds that the spread of the session's rounds asks for; None if no reasonable number does."""
+        compared = compare_stored(
+            esbench_home(), session.id, allow=self._flags["allow"], min_effect=self._flags["min_effect"]
+        )
+        effect = min_effect(THROUGHPUT, compared.min_effect_ratio, fresh_nodes=not has_prefixes(sides.values()))
+        return rounds_that_settle(compared, effect)
 
     def _tell(self, session: RaceSession | None) -> int:
         """Print the result; return its exit code, or 1 if a race could not be stored."""

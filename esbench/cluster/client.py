@@ -307,6 +307,21 @@ class Cluster:
                 for name, index in reply.items()
             }
 
+    def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return index -> documents of its primaries, and those among them that are deleted and not merged away yet.
+
+        `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
+        """
+        path = index_path(names)
+        if not path:
+            return {}
+        reply = self.request("GET", f"{path}/_stats/docs", params=LENIENT, timeout_s=FIRST_ANSWER_S)
+        with known_form(path):
+            return {
+                name: (int(index["primaries"]["docs"]["count"]), int(index["primaries"]["docs"]["deleted"]))
+                for name, index in reply["indices"].items()
+            }
+
     def indices_facts(
         self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
     ) -> dict[str, dict[str, Any]]:

@@ -3,25 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from esbench.comparison.model import Difference, Side
+from esbench.comparison.nodes import OF_OTHERS
 from esbench.errors import UsageError, did_you_mean
 from esbench.record.figures import task_label
+from esbench.record.index_prefix import index_prefix, other_params, without_prefix
 from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
 
 # Settings of an embedded node that its cluster reports too, or that identify its processes.
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids", "node_options")
-_OF_OTHERS = "benchmark-only"  # the pipeline of clusters that esbench did not start
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
 _RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
-_TASK_KEYS = ("operation", "loop", "clients", "workers", *_RATE_KEYS)
-CORPUS, NODE_HOST = "corpus", "node host"
-KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, *_TASK_KEYS)
+_TASK_KEYS = ("operation", "loop", "clients", "workers", *_RATE_KEYS, "slices")
+CORPUS, NODE_HOST, ANSWERS = "corpus", "node host", "answers"
+KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, ANSWERS, *_TASK_KEYS)
 
 
 def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def known_of_one(baseline: Side, contender: Side) -> tuple[str, ...]:
     return tuple(
         name
         for side, other in (sides, sides[::-1])
-        if all(cluster.pipeline == _OF_OTHERS for record in other.records for cluster in record.clusters.values())
+        if all(cluster.pipeline == OF_OTHERS for record in other.records for cluster in record.clusters.values())
         for name, fact in _facts_of(side, ()).items()
         if fact.is_setting
     )
@@ -134,12 +135,14 @@ def _corpus(corpus: CorpusFacts) -> str:
 
 def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
     """Return the facts of a race by the names that users see: those that must be equal for two races to have measured
-    the same thing, and those under test. `tasks`: the names of the tasks to include."""
+    the same thing, and those under test. `tasks`: the names of the tasks to include. Names of
+    indices are without the race's prefix."""
     track = {"track": record.track.name, "challenge": record.challenge, "track digest": record.track.digest[:12]}
-    facts = _named("", track, _RACE_KEYS) | _named("param ", record.track_params)
+    facts = _named("", track, _RACE_KEYS) | _named("param ", other_params(record.track_params))
     facts |= {f"corpus {corpus.name}": _Fact([_corpus(corpus)], CORPUS) for corpus in record.corpora}
     for name, cluster in record.clusters.items():
-        facts |= _cluster_facts(cluster, "" if len(record.clusters) == 1 else f"{name}: ")
+        indices = without_prefix(cluster.indices, index_prefix(record.track_params))
+        facts |= _cluster_facts(replace(cluster, indices=indices), "" if len(record.clusters) == 1 else f"{name}: ")
     race = {
         "seed": record.seed,
         "test mode": record.test_mode,
@@ -164,7 +167,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
         "nodes": len(cluster.nodes),
     }
-    if cluster.pipeline == _OF_OTHERS:  # an embedded node gets a free port: that is no difference
+    if cluster.pipeline == OF_OTHERS:  # an embedded node gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
     for name in ("heap_max_bytes", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})
@@ -178,8 +181,26 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
     found |= {name: replace(fact, is_setting=True) for name, fact in settings.items()}
     for name, index in cluster.indices.items():
         of_index = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
-        found |= _named(f"{prefix}index {name}: ", of_index | {"mappings": index.get("mappings_digest")})
+        found |= _named(f"{prefix}index {name}: ", of_index | _mapping(index))
     return found
+
+
+def _mapping(index: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an index's mappings say of each field; only their digest where the record does not hold them."""
+    mappings = index.get("mappings")
+    if mappings is None:
+        return {"mappings": index.get("mappings_digest")}
+    others = {name: value for name, value in mappings.items() if name != "properties"}
+    return {**dict(_fields(mappings.get("properties", {}))), **({"mapping": others} if others else {})}
+
+
+def _fields(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield "field NAME" and its parameters for each field, and for those within it."""
+    for name, field in properties.items():
+        of_field = {key: value for key, value in field.items() if key not in ("properties", "fields")}
+        yield f"field {parent}{name}", of_field or {"type": "object"}
+        for key in ("properties", "fields"):
+            yield from _fields(field.get(key, {}), f"{parent}{name}.")
 
 
 def _node_host(node: NodeFacts) -> str:
@@ -203,6 +224,7 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
         "stages": [f"{each.duration_s:g} s at {each.rate_per_s:g} {each.unit}/s" for each in task.stages],
         "ramp up": task.ramp_up_s,
         "think time": task.think_time_s,
+        "slices": f"{task.slices.length_s:g} s, {task.slices.sides} sides" if task.slices is not None else None,
     }
 
 

@@ -6,18 +6,22 @@ its parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 
-from esbench.comparison import comparability, verdicts
+from esbench.comparison import answers, causes, comparability, verdicts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
-from esbench.comparison.metrics import Race
+from esbench.comparison.metrics import Race, min_effect, primary_keys
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
+from esbench.comparison.nodes import NodesOfRounds
 from esbench.comparison.notices import Repeated, merged, place, repeated
+from esbench.comparison.preconditions import is_idle_measured
 from esbench.comparison.rows import candidate_rows, speed_ratio
+from esbench.comparison.side_by_side import SideBySide, after_cuts, side_by_side
 from esbench.record.figures import Notice, reported_tasks, task_label
-from esbench.record.model import RaceRecord
+from esbench.record.model import RaceRecord, TaskResult
 
 _MOST_NOTICES = 8  # of several rounds
 
@@ -29,33 +33,60 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     """
     options = options or CompareOptions()
     history = last_of_sessions([Race.of(record) for record in options.history])
-    races = tuple(Race.of(record) for record in baseline.records)
     judged_together = []
-    for contender in contenders:
-        theirs = tuple(Race.of(record) for record in contender.records)
-        design = Design(races, theirs, places_in_session(baseline, contender), history)
-        differences = comparability.differences(baseline, contender, options.allow)
-        judged_together.append((contender, design, differences, candidate_rows(design, differences, options)))
+    for at_once, contender in zip(_at_once(baseline, contenders, options), contenders, strict=True):
+        sides = (baseline, contender) if at_once is None else (at_once.baseline, at_once.contender)
+        own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
+        ours, theirs = (tuple(map(Race.of, side.records)) for side in sides)
+        design = Design(ours, theirs, places_in_session(*sides), history, at_once)
+        answered = answers.task_answers(*sides, options.answers)
+        differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)
+        judged_together.append((sides, design, differences, answered, candidate_rows(design, differences, own)))
     family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
-    rows = iter(verdicts.judged(family, options))
-    pairs = [
-        Pair(
-            baseline,
-            contender,
-            differences,
-            tuple(next(rows) for _ in of_a_pair),
-            tuple(_notices(baseline, contender, differences)),
-            design.places is not None,
-            speed_ratio(design, differences),
-            comparability.known_of_one(baseline, contender),
-        )
-        for contender, design, differences, of_a_pair in judged_together
-    ]
     tested = sum(candidate.waits for candidate in family)
+    judged = iter(verdicts.judged(family, options))
+    pairs = []
+    for sides, design, differences, answered, of_a_pair in judged_together:
+        rows = tuple(next(judged) for _ in of_a_pair)
+        moved = tuple(causes.causes(design, rows))
+        notices = (
+            *(Notice(causes.text(each), note=True) for each in moved),
+            *_notices(*sides, differences, design),
+            *answers.notices(answered),
+        )
+        pairs.append(
+            Pair(
+                *sides,
+                differences,
+                rows,
+                notices,
+                _took_turns(design),
+                speed_ratio(design, differences),
+                comparability.known_of_one(*sides),
+                design.at_once.sliced_rounds(tested) if design.at_once is not None else None,
+                answered,
+                moved,
+            )
+        )
     return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history), options.notices)
 
 
-def _notices(baseline: Side, contender: Side, differences: Sequence[Difference]) -> Iterator[Notice]:
+def _at_once(baseline: Side, contenders: Sequence[Side], options: CompareOptions) -> tuple[SideBySide | None, ...]:
+    """Return each contender's rounds with the baseline, after the cut of the warmup, if they held both at once."""
+
+    def margin(task: TaskResult, nodes: NodesOfRounds) -> float:
+        metric = primary_keys(task, task.name)[0][0] if task.include_in_reporting else ""
+        return math.log1p(min_effect(metric, options.min_effect_ratio, fresh_nodes=nodes.fresh))
+
+    return side_by_side(baseline, contenders, options.seconds, margin)
+
+
+def _took_turns(design: Design) -> bool:
+    """True if the sides were raced one after the other, in turns."""
+    return design.of({label for race in design.races for label in race.tasks}).places is not None
+
+
+def _notices(baseline: Side, contender: Side, differences: Sequence[Difference], design: Design) -> Iterator[Notice]:
     """Yield the notices of a pair: first those against comparing the sides, then those of their races."""
     if forbids := list(dict.fromkeys(difference.key for difference in differences if difference.forbids)):
         allow = " ".join(f"--allow={key.replace(' ', '-')}" for key in forbids)
@@ -73,6 +104,12 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference])
     if settings := comparability.known_of_one(baseline, contender):
         text = f"known of one side only: {', '.join(settings)} (esbench did not start the nodes of the other)"
         yield Notice(text, note=True)
+    if design.at_once is not None and design.at_once.nodes.strangers:
+        yield Notice("the sides share no host: what disturbs one of them is in the difference", note=True)
+    if not is_idle_measured(design):
+        yield Notice("idle side not measured: what a side's nodes do in the other's slices is not known", note=True)
+    if design.shares_nodes:
+        yield Notice("both sides share a node: rows of the whole node are left out", note=True)
     yield from _of_races(baseline.records, contender.records)
 
 

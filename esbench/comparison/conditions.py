@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.metrics import PRIMARY_METRICS
-from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
+from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, SLOWER, Comparison, Row
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
 from esbench.record.figures import HIGHER, LOWER
 
 _CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
-_SAY = 'say slower, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
+_SAY = 'say slower, answers, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,13 @@ class Condition:
     """A condition of `--fail-on`.
 
     `text` is the condition as typed. `metric` is a metric or its first words, in lower case ("p99", "p50 latency",
-    "throughput"), empty for "slower". The condition holds if the change exceeds `percent` in the direction of `sign`
-    (1: above, -1: below). `raw`: whether or not the change is significant.
+    "throughput"), empty for "slower" and for "answers" (`of_answers`). The condition holds if the change exceeds
+    `percent` in the direction of `sign` (1: above, -1: below). `raw`: whether or not the change is significant.
     """
 
     text: str
     metric: str = ""
+    of_answers: bool = False
     sign: int = 1
     percent: float = 0.0
     raw: bool = False
@@ -34,7 +36,7 @@ class Condition:
     def concerns(self, row: Row) -> bool:
         """True if the condition applies to the row: its metric matches and, unless `raw`, it is primary.
 
-        "slower" applies to every primary row.
+        "slower" and "answers" apply to every primary row.
         """
         if not self.metric:
             return row.is_primary
@@ -45,11 +47,12 @@ class Condition:
     def holds(self, row: Row) -> bool:
         """True if the row, one that the condition concerns, makes the comparison fail.
 
-        That is a slower row or, for a metric, a change that is large enough and, unless `raw`, significant (adjusted p
-        below 0.05). If only the contender missed its target rate, the figure is worse than any, whatever `percent` is.
+        That is a slower row, one whose task has other answers, or, for a metric, a change that is large enough
+        and, unless `raw`, significant (adjusted p below 0.05). If only the contender missed its target rate,
+        the figure is worse than any, whatever `percent` is.
         """
         if not self.metric:
-            return row.kind == SLOWER
+            return row.kind == (ANSWERS_DIFFER if self.of_answers else SLOWER)
         if row.kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
             return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
@@ -75,12 +78,12 @@ class Outcome:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition of `--fail-on`: slower, "p99>+10%", "throughput<-5%:raw".
+    """Parse a condition of `--fail-on`: slower, answers, "p99>+10%", "throughput<-5%:raw".
 
     Raises UsageError if the text is not a condition, or names a metric that has no verdicts without `:raw`.
     """
-    if text.strip().lower() == "slower":
-        return Condition(text)
+    if text.strip().lower() in ("slower", ANSWERS):
+        return Condition(text, of_answers=text.strip().lower() == ANSWERS)
     match = _CHANGE.fullmatch(text.lower())
     if match is None:
         raise UsageError(f'"{text}" is not a condition', where="--fail-on", hint=_SAY)
@@ -92,7 +95,7 @@ def parse_condition(text: str) -> Condition:
             where=f"--fail-on={text}",
             hint=f'judged are {", ".join(map(_name, PRIMARY_METRICS))}; of any other figure say "{text}:raw"',
         )
-    return Condition(text, metric, 1 if sign == ">" else -1, float(percent), bool(raw))
+    return Condition(text, metric, sign=1 if sign == ">" else -1, percent=float(percent), raw=bool(raw))
 
 
 def _name(metric: str) -> str:
@@ -109,11 +112,16 @@ def outcome(condition: Condition, compared: Comparison) -> Outcome:
     `undecided` also has an entry for each contender without such a row, or with a race that is on both sides.
     """
     hits, undecided = [], []
-    for pair in compared.pairs:
-        prefix = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
+    for prefix, pair in compared.named_pairs:
         ours, theirs = ({record.race_id for record in side.records} for side in (pair.baseline, pair.contender))
         if ours & theirs:
             undecided.append(f"{prefix}a race is on both sides")
+        if condition.of_answers:
+            hits += [f"{prefix}answers of {each.task}" for each in pair.answers if each.differing]
+            unknown = [each for each in pair.answers if not each.differing and not each.equal]
+            undecided += [f"{prefix}answers of {each.task} (not compared)" for each in unknown]
+            undecided += [] if pair.answers else [f"{prefix}no answers"]
+            continue
         concerned = [row for row in pair.rows if condition.concerns(row)]
         hits += [f"{prefix}{row.metric} of {row.task}" for row in concerned if condition.holds(row)]
         undecided += [f"{prefix}{name}" for name in _open(condition, concerned)]

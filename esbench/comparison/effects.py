@@ -4,14 +4,16 @@ interval."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import correlation, fmean
 
 from esbench.comparison import stats
 from esbench.comparison.metrics import Race
-from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, SECTIONS, Estimate, Side
+from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, PAIRED, SECTIONS, Estimate, Side
+from esbench.comparison.nodes import share_nodes
+from esbench.comparison.side_by_side import SideBySide
 
 _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
 
@@ -21,13 +23,50 @@ class Design:
     """The races of two sides and how they are related.
 
     `places`: each race's place in the session, baseline first, if the sides took turns in one session, else None.
-    `history`: earlier races of the baseline's setup, in their order, one of each session.
+    `history`: earlier races of the baseline's setup, in their order, one of each session. `at_once`: None unless both
+    sides were raced at once.
     """
 
     baseline: tuple[Race, ...]
     contender: tuple[Race, ...]
     places: tuple[int, ...] | None
     history: tuple[Race, ...] = ()
+    at_once: SideBySide | None = None
+
+    @property
+    def rounds(self) -> tuple[tuple[Race, Race], ...]:
+        """The rounds that held both sides at once, each with the baseline's race and the contender's."""
+        if self.at_once is None:
+            return ()
+        by_id = {race.record.race_id: race for race in self.races}
+        return tuple((by_id[one.race_id], by_id[other.race_id]) for one, other in self.at_once.rounds)
+
+    def is_at_once(self, label: str) -> bool:
+        """True if all races of both sides raced this task at once, in slices."""
+        return self.at_once is not None and label in self.at_once.tasks
+
+    def without_seconds(self, label: str) -> str:
+        """Return the id of a race that lacks the seconds of a task that was raced at once; "" if none does."""
+        return self.at_once.tasks[label].without_seconds if self.at_once and self.is_at_once(label) else ""
+
+    def of(self, labels: Collection[str]) -> Design:
+        """Return the design of some tasks: without places if one of them was raced in slices, which take no turns."""
+        tasks = [race.tasks[label] for race in self.races for label in labels if label in race.tasks]
+        return replace(self, places=None) if any(task.slices for task in tasks) else self
+
+    def has_turns(self, label: str) -> bool:
+        """True if each side had its turns in all conditions of the session: the races took turns, or slices."""
+        return self.is_at_once(label) or self.of({label}).places is not None
+
+    @property
+    def shares_nodes(self) -> bool:
+        """True if both sides used the same nodes at once, so that figures of nodes are no side's."""
+        return share_nodes(*([race.record for race in races] for races in (self.baseline, self.contender)))
+
+    @property
+    def has_fresh_nodes(self) -> bool:
+        """True if each round held both sides at once, each on nodes that were started for it."""
+        return self.at_once is not None and self.at_once.nodes.fresh
 
     @property
     def races(self) -> tuple[Race, ...]:
@@ -41,7 +80,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Fit:
-    """An effect and the method that found it: interleaved, history, sections or independent."""
+    """An effect and the method that found it: paired, interleaved, history, sections or independent."""
 
     effect: stats.Effect
     method: str
@@ -49,7 +88,7 @@ class Fit:
     @property
     def holds_for_sides(self) -> bool:
         """True if the effect holds for the sides, not only for these races or this session."""
-        return self.method in (INTERLEAVED, HISTORY)
+        return self.method in (PAIRED, INTERLEAVED, HISTORY)
 
     @property
     def estimate(self) -> Estimate:
@@ -116,6 +155,27 @@ def fit(
     if design.single:
         return _of_sections(baseline[0], contender[0], parts)
     return Fit(stats.independent(baseline, contender), INDEPENDENT) if min(count, len(contender)) > 1 else None
+
+
+def fit_tasks(design: Design, labels: Collection[str], log: Callable[[Race], float | None]) -> Fit | None:
+    """Return the difference of `log`, a value of some tasks of a race, by the rounds that held both sides at once if
+    all of the tasks were raced so, else as `fit`. None if no model applies, or a race has no value."""
+    if labels and all(map(design.is_at_once, labels)):
+        return fit_at_once(round_differences(design, log))
+    return fit(design.of(labels), log)
+
+
+def fit_at_once(differences: Sequence[float]) -> Fit | None:
+    """Return the effect of rounds that held both sides at once, from the difference in each; None with fewer than two
+    rounds."""
+    return Fit(stats.paired(differences), PAIRED) if len(differences) > 1 else None
+
+
+def round_differences(design: Design, log: Callable[[Race], float | None]) -> tuple[float, ...]:
+    """Return the difference of `log` between the sides in each round that held both; empty if a race has no value."""
+    logs = [(log(one), log(other)) for one, other in design.rounds]
+    known = tuple(other - one for one, other in logs if one is not None and other is not None)
+    return known if len(known) == len(logs) else ()
 
 
 def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:

@@ -18,6 +18,7 @@ THROUGHPUT = "Mean throughput"
 FEWEST_BEYOND = 10
 FEWEST_SECONDS = 5
 SHORTEST_S = 120
+_MIN_EFFECT, _MIN_EFFECT_OF_TAILS, _TAIL = 0.05, 0.10, 99.0
 _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", "p99 latency")}
 PRIMARY_METRICS = tuple(dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics))
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
@@ -74,6 +75,19 @@ def is_primary(task: TaskResult, metric: str) -> bool:
     return task.include_in_reporting and metric in _PRIMARY[task.loop]
 
 
+def min_effect(metric: str, given: float | None, *, fresh_nodes: bool = False) -> float:
+    """Return the change (ratio) of a metric below which the sides count as the same: `given`, or the metric's default.
+
+    `fresh_nodes`: each round holds both sides at once, on nodes that were started for it, whose luck a default allows
+    for.
+    """
+    if given is not None:
+        return given
+    percentile = Percentile.of(metric)
+    is_tail = percentile is not None and percentile.rank >= _TAIL
+    return _MIN_EFFECT_OF_TAILS if fresh_nodes or is_tail else _MIN_EFFECT
+
+
 def primary_keys(task: TaskResult, label: str) -> tuple[Key, ...]:
     """Return the keys, (metric, `label`, unit), of all figures of a task that carry verdicts, those it lacks included.
 
@@ -115,6 +129,11 @@ def typical(races: Sequence[Race], key: Key) -> Figure | None:
     return replace(found[0], value=value, exceeded=exceeded, usable=all(figure.usable for figure in found))
 
 
+def measured_s(task: TaskResult) -> float:
+    """Return the seconds of a task's window that were measured: of slices, without the beginning of each."""
+    return task.time.measured_s(task.window.start_s, task.window.end_s)
+
+
 def is_long(task: TaskResult) -> bool:
     """True if a task was measured for long enough (`SHORTEST_S`) to be cut into sections."""
     return task.window.end_s - task.window.start_s >= SHORTEST_S - 1e-6
@@ -125,11 +144,24 @@ def samples_beyond(task: TaskResult, percentile: Percentile) -> int:
 
     Timed-out requests count and, for latency, unsent ones.
     """
+    return _beyond(samples_of(task, percentile.measure), percentile)
+
+
+def samples_of(task: TaskResult, measure: Measure) -> int:
+    """Return the number of a task's measured requests that a response time counts, as in `samples_beyond`."""
     timeouts = task.error_kinds.get("timeout")
     samples = task.requests - task.errors + (timeouts.count if timeouts else 0)
-    if percentile.measure is LATENCY:
-        samples += task.unsent or 0
-    return _beyond(samples, percentile)
+    return samples + (task.unsent or 0) if measure is LATENCY else samples
+
+
+def fewest_samples(percentile: Percentile) -> int:
+    """Return the number of samples of which 10 rank beyond a percentile: 1,000 for p99."""
+    return math.ceil(FEWEST_BEYOND / (1 - percentile.rank / 100) - 1e-6)
+
+
+def has_enough_beyond(samples: int, percentile: Percentile) -> bool:
+    """True if at least 10 of `samples` rank beyond a percentile."""
+    return _beyond(samples, percentile) >= FEWEST_BEYOND
 
 
 def _beyond(samples: int, percentile: Percentile) -> int:

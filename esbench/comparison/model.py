@@ -3,28 +3,32 @@ displayed names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.record.answers import Line
 from esbench.record.figures import NEITHER, Figure, Notice
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine
 
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same", "~"
-UNUSABLE, ERRORS = "!", "! errors"
+UNUSABLE, ERRORS, ANSWERS_DIFFER = "!", "! errors", "answers differ"
 FEW_EVENTS, TOO_SHORT = "few events", "too short"
 WITHIN_RACE, SESSION_ONLY = "within-race only", "session-only"
 DRIVER_LAG = "driver lag"
+FEW_ROUNDS, THESE_NODES, BUSY_BESIDE, OVERLAP = "few rounds", "these nodes", "busy beside", "overlap"
 # Verdicts that state something about the two sides: the others have no basis for it.
 DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
-INTERLEAVED, HISTORY, SECTIONS, INDEPENDENT = "interleaved", "history", "sections", "independent"
+PAIRED, INTERLEAVED, HISTORY = "paired", "interleaved", "history"
+SECTIONS, INDEPENDENT = "sections", "independent"
 
 SecondsOf = Callable[[RaceRecord], Iterable[SecondLine]]
+AnswersOf = Callable[[RaceRecord], Sequence[Line]]
 
 
-def _no_seconds(record: RaceRecord) -> Iterable[SecondLine]:
+def _none(record: RaceRecord) -> tuple[()]:
     return ()
 
 
@@ -42,18 +46,20 @@ class Side:
 class CompareOptions:
     """The options of a comparison.
 
-    `min_effect_ratio`: a smaller change counts as the same (None: 0.05, and 0.1 from p99 up). `max_error_rise_ratio`:
-    the rise of the error rate above which a gain is not called one. `allow`: keys that may differ. `looks`: the number
-    of times that the result was looked at before more rounds were raced, this look included. `seconds` returns a race's
-    seconds; `history`: earlier races of the baseline's setup, in their order; only the last one of a session counts.
-    `notices`: notices about the stored sides, their sessions and files.
+    `min_effect_ratio`: a smaller change counts as the same (None: 0.05; 0.1 from p99 up, and everywhere for sides
+    that have fresh nodes in each round that holds both). `max_error_rise_ratio`: the rise of the error rate above
+    which a gain is not called one. `allow`: keys that may differ. `looks`: the number of times that the result was
+    looked at before more rounds were raced, this look included. `seconds` returns a race's seconds, `answers` what
+    its read tasks were answered; `history`: earlier races of the baseline's setup, in their order; only the last
+    one of a session counts. `notices`: notices about the stored sides, their sessions and files.
     """
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
     allow: tuple[str, ...] = ()
     looks: int = 1
-    seconds: SecondsOf = _no_seconds
+    seconds: SecondsOf = _none
+    answers: AnswersOf = _none
     history: tuple[RaceRecord, ...] = ()
     notices: tuple[Notice, ...] = ()
 
@@ -83,11 +89,40 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class AnswerPair:
+    """The answers of both sides to the same request, one that shows how they differ."""
+
+    request: str
+    baseline: Any
+    contender: Any
+
+
+@dataclass(frozen=True)
+class TaskAnswers:
+    """The answers of a read task on both sides: the numbers of requests whose answers are equal, differ, or change
+    from one moment to the next on one side (`unstable`), which are not compared.
+
+    `task`: its label. `reason`: why none or not all were asked; `limits`: what was not compared of the answers;
+    `documents`: sentences about indices that hold another number of documents on the other side.
+    """
+
+    task: str
+    equal: int = 0
+    differing: int = 0
+    unstable: int = 0
+    examples: tuple[AnswerPair, ...] = ()
+    reason: str = ""
+    limits: str = ""
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Estimate:
     """The ratio contender / baseline with its 95 % interval, all ratios.
 
     `p` is the p value of no difference, not yet adjusted for other rows; `residual_sd`: the standard deviation of one
-    race's ln(value); `method`: interleaved, history, sections, independent.
+    race's ln(value), or (paired) of one round's difference; `method`: paired, interleaved, history, sections,
+    independent.
     """
 
     ratio: float
@@ -102,9 +137,10 @@ class Estimate:
 class RowVerdict:
     """The verdict of a row; `note` is a reason or advice.
 
-    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors; or the missing basis: few events, too short,
-    within-race only, session-only, driver lag. `p` is adjusted for the rows and the looks; None if the row was not
-    tested.
+    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors, answers differ; or the missing basis: few
+    events, too short, within-race only, session-only, driver lag; of sides raced at once: few rounds, these nodes,
+    busy beside, overlap.
+    `p` is adjusted for the rows and the looks; None if the row was not tested.
     """
 
     kind: str
@@ -118,7 +154,8 @@ class Row:
 
     `baseline` and `contender` are the sides' typical figures (None if no race of a side has it, which only occurs in
     primary rows), `*_rounds` one value for each of their races (None if it has none). Only primary rows carry verdicts.
-    Not `comparable`: the workload differs.
+    Not `comparable`: the workload differs. `differences`: ln(contender / baseline) of each round that held both sides
+    at once, those that the estimate is the mean of; empty if they were not raced at once.
     """
 
     metric: str
@@ -129,6 +166,7 @@ class Row:
     is_primary: bool = False
     baseline_rounds: tuple[float | None, ...] = ()
     contender_rounds: tuple[float | None, ...] = ()
+    differences: tuple[float, ...] = ()
     estimate: Estimate | None = None
     verdict: RowVerdict | None = None
     comparable: bool = True
@@ -174,11 +212,90 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A figure of a task, in `unit`, that moved together with the task's rows: its means on both sides."""
+
+    name: str
+    unit: str
+    baseline: float
+    contender: float
+
+
+@dataclass(frozen=True)
+class TaskCauses:
+    """The figures that moved together with a task's rows, the likeliest causes first.
+
+    `metric` is that of its first row with a verdict, `percent` the change of that.
+    """
+
+    task: str
+    metric: str
+    percent: float | None
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The time at which the figures of a task begin that all sides raced at once, in own seconds since its start.
+
+    `is_steady`: from there on, the sides' ratio is steady. `age_s`: the own seconds for which the race had loaded the
+    nodes by then, at least.
+    """
+
+    at_s: float
+    is_steady: bool
+    age_s: float
+
+
+@dataclass(frozen=True)
+class RoundsNeeded:
+    """The number of rounds that settle a change; None above 50. `session_s`: their time, None if it is not known."""
+
+    effect_ratio: float
+    rounds: int | None
+    session_s: float | None
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    """The best length of tasks, and the rounds with it, by the spread of rounds that held both sides at once.
+
+    `between_ratio`: the standard deviation of the difference between rounds, of which `within_ratio`, that of one
+    round, is not a part. `is_start_luck`: each round began with fresh nodes. `task_s`: the time of a task for all sides
+    together; with it, a round takes `round_s` (None: not known), and `spread_ratio` is the standard deviation of its
+    difference.
+    """
+
+    between_ratio: float
+    within_ratio: float
+    is_start_luck: bool
+    task_s: float
+    needed: tuple[RoundsNeeded, ...]
+    spread_ratio: float
+    round_s: float | None
+
+
+@dataclass(frozen=True)
+class SlicedRounds:
+    """The way in which rounds held both sides at once: the lengths of their slices in s, the cut of each task by label.
+
+    `fresh_nodes`: each side had nodes that were started for the round. `plan` is None with a single round.
+    """
+
+    slices_s: tuple[float, ...]
+    cuts: Mapping[str, Cut]
+    fresh_nodes: bool
+    plan: RoundPlan | None = None
+
+
+@dataclass(frozen=True)
 class Pair:
     """The baseline and one contender. `is_interleaved`: they took turns in one session. `known_of_one`: names of facts
     that one side has and the other cannot have, so that they are no differences.
 
-    `speed_ratio` is over all tasks, above 1 if the contender is better; None if no model applies.
+    `speed_ratio` is over all tasks, above 1 if the contender is better; None if no model applies. `sliced`: None unless
+    both sides were raced at once; their records are then those after the cuts. `answers`: of the read tasks. `causes`:
+    of the tasks that are faster or slower.
     """
 
     baseline: Side
@@ -189,6 +306,9 @@ class Pair:
     is_interleaved: bool = False
     speed_ratio: Estimate | None = None
     known_of_one: tuple[str, ...] = ()
+    sliced: SlicedRounds | None = None
+    answers: tuple[TaskAnswers, ...] = ()
+    causes: tuple[TaskCauses, ...] = ()
 
     @property
     def is_same(self) -> bool:
@@ -220,6 +340,11 @@ class Comparison:
     tested: int = 0
     history: int = 0
     of_sides: tuple[Notice, ...] = ()
+
+    @property
+    def named_pairs(self) -> tuple[tuple[str, Pair], ...]:
+        """Each pair with the words before what is said of it: the contender's name, "" if there is only one."""
+        return tuple((f"{pair.contender.name}: " if len(self.pairs) > 1 else "", pair) for pair in self.pairs)
 
     @property
     def notices(self) -> tuple[Notice, ...]:

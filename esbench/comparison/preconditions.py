@@ -3,17 +3,31 @@ were."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from esbench.comparison.effects import Design
-from esbench.comparison.metrics import Percentile, Race, other_fault
-from esbench.comparison.model import ERRORS, FASTER, SLOWER, UNUSABLE, CompareOptions, RowVerdict
+from esbench.comparison import stats
+from esbench.comparison.effects import Design, round_differences
+from esbench.comparison.metrics import Percentile, Race, measured_s, other_fault
+from esbench.comparison.model import (
+    BUSY_BESIDE,
+    ERRORS,
+    FASTER,
+    OVERLAP,
+    SLOWER,
+    UNUSABLE,
+    CompareOptions,
+    RowVerdict,
+)
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
 _SATURATED = 0.8
+_MOST_OVERLAP = 0.01  # of a side's requests
+_RELAXATIONS = 10
 
 
 def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
@@ -24,8 +38,8 @@ def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
 def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict | None:
     """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared.
 
-    It is `!`, or, if only one side missed its target rate, in all of its races, and the sides are interleaved, `faster`
-    or `slower` (`! errors` if the gain has more errors).
+    It is `!`, or, if only one side missed its target rate, in all of its races, and the sides took turns or were raced
+    at once, `faster` or `slower` (`! errors` if the gain has more errors).
     """
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
@@ -39,7 +53,7 @@ def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict
         return RowVerdict(UNUSABLE, "overloaded: latency undefined")
     baseline_missed = missed == [{True}, {False}]
     reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
-    if design.places is None:  # what a single race or session missed, the next one may reach
+    if not design.has_turns(label):  # what a single race or session missed, the next one may reach
         return RowVerdict(UNUSABLE, reached)
     return unless_errors(RowVerdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
 
@@ -72,9 +86,115 @@ def saturation(design: Design, metric: str, label: str) -> str:
     return "near saturation: percentages overstate"
 
 
+@dataclass(frozen=True)
+class Leak:
+    """Work of a side in the slices of the other, which may have moved the logarithm of their ratio by `log` at most.
+
+    `kind` is the verdict of a row that has none because of it; `text` says what leaked, `remedy` what helps.
+    """
+
+    kind: str
+    log: float
+    text: str
+    remedy: str
+
+    @property
+    def verdict(self) -> RowVerdict:
+        """The verdict of a row that has none because of it."""
+        return RowVerdict(self.kind, f"{self.text}: {self.remedy}")
+
+
+def leak(design: Design, label: str, margin: float) -> Leak | None:
+    """Return what leaked between the slices of the sides; None if next to nothing, or not in slices.
+
+    Requests in flight in the other's slices add what they are to their own side and take it from the other. `margin`:
+    the logarithm of the change that counts as none; of CPU beside the slices less than a quarter of it is next to
+    nothing. What one round alone has is in the interval of its row: only what the rounds agree on counts.
+    """
+    if not design.is_at_once(label):
+        return None
+    sides = [tasks_of(races, label) for races in (design.baseline, design.contender)]
+    overlap = max(map(_overlap_ratio, sides))
+    if overlap > _MOST_OVERLAP:
+        text = f"{overlap * 100:.1f}% of a side's requests in flight in the other's slices"
+        return Leak(OVERLAP, 2 * overlap, text, "longer --slice-gap")
+    differences = round_differences(design, lambda race: _beside_ratio(race.tasks[label]))
+    if design.at_once is None or design.at_once.nodes.shared or len(differences) < 2:
+        return None
+    low, high = map(float, stats.interval(stats.paired(differences)))
+    difference = abs(fmean(differences))
+    if difference <= margin / 4 or low <= 0 <= high:
+        return None
+    ours, theirs = (fmean(ratio for ratio in map(_beside_ratio, tasks) if ratio is not None) for tasks in sides)
+    text = f"its nodes' CPU in the other side's slices: baseline {ours * 100:.1f}%, contender {theirs * 100:.1f}%"
+    return Leak(BUSY_BESIDE, difference, text, "longer slices (--slice), or wait for merges")
+
+
+def is_idle_measured(design: Design) -> bool:
+    """True if it is known what the nodes of each side did while the other was raced; also of a node that both share."""
+    if design.at_once is None or design.at_once.nodes.shared:
+        return True
+    tasks = [task for label in design.at_once.tasks for task in tasks_of(design.races, label)]
+    return all(task.slices is not None and task.slices.cpu_s for task in tasks)
+
+
+def remarks(design: Design, metric: str, label: str) -> str:
+    """Return the notes beside a row's verdict, with semicolons between them."""
+    return "; ".join(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
+
+
+def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
+    """Yield the notes on a row of sides that were raced at once."""
+    if design.at_once is None or not design.is_at_once(label):
+        return
+    task, nodes = design.at_once.tasks[label], design.at_once.nodes
+    if nodes.shared and nodes.kept:
+        yield "on this node"
+    if metric in task.tails and task.tails[metric].stalls:
+        yield "stalls decide"
+    if any(map(_slices_too_short, tasks_of(design.races, label))):
+        yield "slices too short: each begins with an empty queue"
+    if not task.cut.is_steady:
+        yield (
+            f"not steady: figures from {task.cut.at_s:g} s on, after {task.cut.age_s:.0f} s of load on the node"
+            if task.cut.at_s > 0
+            else "too short to see whether it was steady"
+        )
+
+
+def _slices_too_short(task: TaskResult) -> bool:
+    """True of an open loop whose slices are shorter than ten relaxation times of its queue.
+
+    1 / (mu (1 - sqrt(rho))^2): mu, the rate at which all clients together could be served, is clients / mean service
+    time, and rho the share of it that was asked for.
+    """
+    mean_ms = (task.service_time_ms or {}).get("mean")
+    if task.loop != "open" or task.slices is None or not mean_ms:
+        return False
+    busy = _busy_ratio(task)
+    if busy >= 1:
+        return True
+    relaxation_s = mean_ms / 1000 / task.clients / (1 - math.sqrt(busy)) ** 2
+    return task.slices.length_s < _RELAXATIONS * relaxation_s
+
+
+def _overlap_ratio(tasks: Sequence[TaskResult]) -> float:
+    overlapping = sum(task.slices.overlapping for task in tasks if task.slices is not None)
+    return overlapping / max(1, sum(task.requests + task.warmup.requests for task in tasks))
+
+
+def _beside_ratio(task: TaskResult) -> float | None:
+    """Return the CPU that a side's nodes used beside its slices / within them, after the cut; None if not measured."""
+    if task.slices is None or not task.slices.cpu_s:
+        return None
+    measured = task.slices.cpu_s[round(task.window.start_s / task.slices.length_s) :]
+    own_s, beside_s = (sum(each) for each in zip(*measured, strict=True)) if measured else (0.0, 0.0)
+    return beside_s / own_s if own_s > 0 else None
+
+
 def _busy_ratio(task: TaskResult) -> float:
     """Return the mean share of clients with a request in flight: rate x mean service time / clients."""
-    length_s = task.window.end_s - task.window.start_s
+    length_s = measured_s(task)
     mean_ms = (task.service_time_ms or {}).get("mean")
     if mean_ms is None or length_s <= 0:
         return 0.0
@@ -87,7 +207,7 @@ def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
     if task.throughput.unit == task.target_unit:
         rates = [each.throughput.mean for each in tasks if each.throughput.mean is not None]
     else:
-        lengths_s = [each.window.end_s - each.window.start_s for each in tasks]
+        lengths_s = list(map(measured_s, tasks))
         rates = [each.requests / length for each, length in zip(tasks, lengths_s, strict=True) if length > 0]
     if not rates or task.target_rate_per_s is None:
         return f"{side} missed its rate"

@@ -9,6 +9,7 @@ from esbench.comparison import comparability
 from esbench.comparison.model import Side
 from esbench.errors import UsageError, did_you_mean
 from esbench.record.figures import Notice
+from esbench.record.index_prefix import other_params
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import COMPLETE, RaceSession, SessionStore
 from esbench.record.store import LAST, RaceEntry, RaceStore
@@ -295,7 +296,7 @@ def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
         entry.status == COMPLETE
         and entry.started_at < first.started_at
         and entry.track == first.track
-        and entry.track_params == first.track_params
+        and other_params(entry.track_params) == other_params(first.track_params)
         and entry.test_mode == first.test_mode
         and not _is_discarded(entry)
         and versions == {name: (facts.distribution, facts.version) for name, facts in entry.clusters.items()}

@@ -3,11 +3,13 @@ others wait."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from esbench.comparison.effects import Design, Fit, fit
+from esbench.comparison.comparability import ANSWERS
+from esbench.comparison.effects import Design, Fit, fit, fit_at_once, fit_tasks, round_differences
 from esbench.comparison.metrics import (
     FEWEST_BEYOND,
     FEWEST_SECONDS,
@@ -19,6 +21,7 @@ from esbench.comparison.metrics import (
     has_interval,
     is_long,
     is_primary,
+    min_effect,
     primary_keys,
     samples_beyond,
     seconds_beyond,
@@ -26,8 +29,12 @@ from esbench.comparison.metrics import (
     typical,
 )
 from esbench.comparison.model import (
+    ANSWERS_DIFFER,
     FEW_EVENTS,
+    FEW_ROUNDS,
+    PAIRED,
     SESSION_ONLY,
+    THESE_NODES,
     TOO_SHORT,
     UNUSABLE,
     WITHIN_RACE,
@@ -38,19 +45,23 @@ from esbench.comparison.model import (
     RowVerdict,
     SecondsOf,
 )
-from esbench.comparison.preconditions import of_checks, saturation, tasks_of
+from esbench.comparison.preconditions import Leak, leak, of_checks, remarks, tasks_of
+from esbench.comparison.side_by_side import TAIL_FROM
+from esbench.measure.measures import LATENCY, SERVICE_TIME
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine
+from esbench.record.series import SecondLine, by_task
 
 
 @dataclass(frozen=True)
 class CandidateRow:
     """A row before all rows are judged together. A row with an effect (`fitted`) waits for a verdict unless it has one
-    already."""
+    already. `work`: the effect in the service time, of a row of latencies; `leak`: of sides that were raced at once."""
 
     row: Row
     design: Design
     fitted: Fit | None = None
+    work: Fit | None = None
+    leak: Leak | None = None
 
     @property
     def waits(self) -> bool:
@@ -62,9 +73,17 @@ def candidate_rows(
     design: Design, differences: Sequence[Difference], options: CompareOptions
 ) -> tuple[CandidateRow, ...]:
     """Return a row for each figure that both sides have, and for each that should be judged, in the order of the
-    summary."""
+    summary. Figures of whole nodes are left out if the sides shared these at once."""
     finder = _Candidates(design, [difference for difference in differences if difference.forbids], options)
-    return tuple(finder.candidate(key) for key in _keys_of_rows(design))
+    keys, left_out = _keys_of_rows(design), _of_shared_nodes(design)
+    return tuple(finder.candidate(key) for key in keys if key not in left_out)
+
+
+def _of_shared_nodes(design: Design) -> set[Key]:
+    """Return the figures of whole nodes that both sides used at once; none if their nodes were separate."""
+    if not design.shares_nodes:
+        return set()
+    return {key for race in design.races for key, figure in race.figures.items() if figure.of_nodes}
 
 
 def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate | None:
@@ -79,6 +98,8 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
         tasks = tasks_of(design.races, label)
         if forbidden & {"", label} or any(race.log(key) is None for race in design.races):
             continue
+        if design.without_seconds(label):
+            continue
         for loop, summed, sign in (("closed", THROUGHPUT, 1), ("open", "p50 latency", -1)):
             if metric == summed and all(task.include_in_reporting and task.loop == loop for task in tasks):
                 signs[key] = sign
@@ -87,7 +108,7 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
         logs = [sign * log for key, sign in signs.items() if (log := race.log(key)) is not None]
         return fmean(logs) if logs and len(logs) == len(signs) else None
 
-    fitted = fit(design, mean)
+    fitted = fit_tasks(design, {label for _, label, _ in signs}, mean)
     return fitted.estimate if fitted is not None else None
 
 
@@ -137,30 +158,81 @@ class _Candidates:
             contender_rounds=tuple(race.value(key) for race in design.contender),
         )
         if forbids := [each for each in self._forbidding if each.task in ("", label)]:
-            keys = ", ".join(dict.fromkeys(difference.key for difference in forbids))
-            return CandidateRow(
-                replace(row, comparable=False, verdict=RowVerdict(UNUSABLE, f"not comparable: {keys}")), design
-            )
+            keys = list(dict.fromkeys(difference.key for difference in forbids))
+            verdict = RowVerdict(UNUSABLE, f"not comparable: {', '.join(keys)}")
+            if keys == [ANSWERS]:
+                verdict = RowVerdict(ANSWERS_DIFFER)
+            return CandidateRow(replace(row, comparable=False, verdict=verdict), design)
         if not any(has_interval(task, metric) for task in tasks):
             return CandidateRow(row, design)
-        verdict = self._without_values(key, tasks)
-        if verdict is not None:
-            return CandidateRow(replace(row, verdict=verdict if row.is_primary else None), design)
-        fitted = fit(design, lambda race: race.log(key), lambda race: self._sections(race, key))
+        if (unjudged := self._without_values(key, tasks)) is not None:
+            return CandidateRow(replace(row, verdict=unjudged if row.is_primary else None), design)
+        row = replace(row, differences=self._differences(key))
+        fitted = self._fit(key)
         if fitted is None:
             return CandidateRow(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
         row = replace(row, estimate=fitted.estimate)
-        if row.is_primary and not fitted.holds_for_sides:
-            kind = WITHIN_RACE if design.single else SESSION_ONLY
-            row = replace(row, verdict=RowVerdict(kind, saturation(design, metric, label)))
-        return CandidateRow(row, design, fitted)
+        if row.is_primary:
+            row = replace(row, verdict=self._beside_the_interval(fitted, metric, label))
+        percentile = Percentile.of(metric)
+        is_latency = percentile is not None and percentile.measure is LATENCY
+        work = self._fit((metric.replace(LATENCY.title, SERVICE_TIME.title), label, unit)) if is_latency else None
+        return CandidateRow(row, design, fitted, work, self._leak(metric, label))
+
+    def _fit(self, key: Key) -> Fit | None:
+        """Return the effect in a figure by the strongest model that applies; None if none does."""
+        design = self._design
+        if not design.is_at_once(key[1]):
+            return fit(design.of({key[1]}), lambda race: race.log(key), lambda race: self._sections(race, key))
+        return fit_at_once(self._differences(key))
+
+    def _differences(self, key: Key) -> tuple[float, ...]:
+        """Return ln(contender / baseline) in each round that held both sides at once; empty unless rounds did."""
+        design, (metric, label, _) = self._design, key
+        if design.at_once is None or not design.is_at_once(label):
+            return ()
+        tail = design.at_once.tasks[label].tails.get(metric)
+        return round_differences(design, lambda race: race.log(key)) if tail is None else tail.differences
+
+    def _beside_the_interval(self, fitted: Fit, metric: str, label: str) -> RowVerdict | None:
+        """Return the verdict of a row whose interval says nothing of the sides; None if it is to be judged."""
+        design, notes = self._design, remarks(self._design, metric, label)
+        if not fitted.holds_for_sides:
+            return RowVerdict(WITHIN_RACE if design.single else SESSION_ONLY, notes)
+        if design.at_once is None or fitted.method != PAIRED:
+            return None
+        nodes = design.at_once.nodes
+        if nodes.kept and not nodes.shared:
+            return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
+        if len(design.rounds) < nodes.fewest_rounds:
+            return RowVerdict(FEW_ROUNDS, "; ".join(filter(None, [f"{nodes.fewest_rounds} rounds needed", notes])))
+        return None
 
     def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> RowVerdict | None:
         """Return the verdict that is clear before values are compared; None if they can be compared."""
         metric, label, _ = key
         if len({is_primary(task, metric) for task in tasks}) > 1:
             return RowVerdict(UNUSABLE, "a closed loop and an open loop")
-        return of_checks(self._design, label, self._options) or self._of_events(key) or _of_values(self._design, key)
+        design, options = self._design, self._options
+        if missing := design.without_seconds(label):
+            return _no_seconds_of(missing)
+        return (
+            of_checks(design, label, options)
+            or self._of_tail_that_leaked(metric, label)
+            or self._of_events(key)
+            or _of_values(design, key)
+        )
+
+    def _leak(self, metric: str, label: str) -> Leak | None:
+        design, asked = self._design, self._options.min_effect_ratio
+        return leak(design, label, math.log1p(min_effect(metric, asked, fresh_nodes=design.has_fresh_nodes)))
+
+    def _of_tail_that_leaked(self, metric: str, label: str) -> RowVerdict | None:
+        """Return the verdict of a percentile from p90 up if work leaked between slices: its few slow requests may be
+        just those that met it."""
+        percentile = Percentile.of(metric)
+        leaked = self._leak(metric, label) if percentile is not None and percentile.rank >= TAIL_FROM else None
+        return None if leaked is None else leaked.verdict
 
     def _of_events(self, key: Key) -> RowVerdict | None:
         """Return `few events` if a percentile is based on too few samples or seconds in a race, `!` if its seconds are
@@ -173,18 +245,30 @@ class _Candidates:
             return RowVerdict(
                 FEW_EVENTS, f"too few requests: {max(0, fewest)} above it in a race, {FEWEST_BEYOND} needed"
             )
+        if self._design.is_at_once(key[1]):
+            return self._of_tail(key)
         seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
         if None in seconds:
-            return _no_seconds_of(self._design.races[seconds.index(None)])
+            return _no_seconds_of(self._design.races[seconds.index(None)].record.race_id)
         if any(number < FEWEST_SECONDS for number in seconds if number is not None):
             return RowVerdict(FEW_EVENTS, f"all slow requests of a race fall into fewer than {FEWEST_SECONDS} seconds")
         return None
 
+    def _of_tail(self, key: Key) -> RowVerdict | None:
+        """Return `few events` if a percentile of sides raced at once has no difference in a section of a round."""
+        at_once = self._design.at_once
+        tail = at_once.tasks[key[1]].tails.get(key[0]) if at_once is not None else None
+        if tail is None or tail.differences:
+            return None
+        return RowVerdict(
+            FEW_EVENTS, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race's task"
+        )
+
     def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
         """Return the number of seconds in which samples lie beyond each percentile with enough samples; None if none
-        were kept."""
-        keys = [key for key in race.figures if _stands_on_enough(race, key)]
-        return seconds_beyond(race, keys, self._options.seconds(race.record))
+        were kept. Sides raced at once are judged by their sections instead."""
+        keys = [key for key in race.figures if not self._design.is_at_once(key[1]) and _stands_on_enough(race, key)]
+        return seconds_beyond(race, keys, self._options.seconds(race.record)) if keys else {}
 
     def _sections(self, race: Race, key: Key) -> tuple[float, ...] | None:
         task = race.tasks[key[1]]
@@ -192,13 +276,15 @@ class _Candidates:
 
     def _without_basis(self, key: Key) -> RowVerdict:
         design, (metric, label, _) = self._design, key
+        if design.at_once is not None and design.is_at_once(label):
+            return RowVerdict(FEW_ROUNDS, f"{design.at_once.nodes.fewest_rounds} rounds needed")
         if not design.single:
-            return RowVerdict(SESSION_ONLY, "race both sides several times, in turn")
+            return RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel")
         if not all(is_long(race.tasks[label]) for race in design.races):
             return RowVerdict(TOO_SHORT, f"{SHORTEST_S} s at least, or several rounds a side")
         for race in design.races:
             if not self._seconds.of(race.record, race.tasks[label].name):
-                return _no_seconds_of(race)
+                return _no_seconds_of(race.record.race_id)
         if Percentile.of(metric) is None:
             return RowVerdict(TOO_SHORT, "nothing was completed in a fifth of a race")
         return RowVerdict(TOO_SHORT, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race")
@@ -211,8 +297,8 @@ def _stands_on_enough(race: Race, key: Key) -> bool:
     return samples_beyond(task, percentile) >= FEWEST_BEYOND
 
 
-def _no_seconds_of(race: Race) -> RowVerdict:
-    return RowVerdict(UNUSABLE, f"the seconds of {race.record.race_id} are missing (seconds.jsonl)")
+def _no_seconds_of(race_id: str) -> RowVerdict:
+    return RowVerdict(UNUSABLE, f"the seconds of {race_id} are missing (seconds.jsonl)")
 
 
 class _SecondsByTask:
@@ -224,10 +310,7 @@ class _SecondsByTask:
 
     def of(self, record: RaceRecord, task: str) -> Sequence[SecondLine]:
         if record.race_id not in self._known:
-            by_task: dict[str, list[SecondLine]] = {}
-            for line in self._read(record):
-                by_task.setdefault(line.task, []).append(line)
-            self._known[record.race_id] = by_task
+            self._known[record.race_id] = by_task(self._read(record))
         return self._known[record.race_id].get(task, ())
 
 

@@ -8,7 +8,8 @@ scipy.special.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 SECTIONS = 5  # of a race that stands alone
 FEWEST_HISTORY = 5
 MOST_ROUNDS = 50
+FEWEST_BLOCKS, MOST_BLOCKS = 8, 60  # of slices, of a planned task
 _LEVEL_MOVED_Z = 1.6448536269514722  # one-sided, 5 %
 _ROUNDING = 1e-12  # of logarithms: a smaller difference counts as zero, whatever the spread
 
@@ -60,6 +62,34 @@ def interleaved(values: ArrayLike, is_contender: ArrayLike, places: ArrayLike) -
     df = n - 3
     residual_sd = np.sqrt(np.sum(residuals**2, axis=-1) / df)
     return _effect(coefficients[..., 1], residual_sd * np.sqrt(solver[1] @ solver[1]), df, residual_sd)
+
+
+def paired(differences: ArrayLike) -> Effect:
+    """Return the effect over rounds that held both sides at once: one-sample t of their differences (..., n).
+
+    A difference is ln(contender) - ln(baseline) of one round. n - 1 degrees of freedom; ValueError below 2 rounds.
+    """
+    d = _logs(differences)
+    n = d.shape[-1]
+    if n < 2:
+        raise ValueError("one round has no spread")
+    residual_sd = d.std(axis=-1, ddof=1)
+    return _effect(d.mean(axis=-1), residual_sd / np.sqrt(n), n - 1, residual_sd)
+
+
+def of_slices(baseline: ArrayLike, contender: ArrayLike) -> Effect:
+    """Return the effect within one task: from the units (..., k) of each side's own slices, in their order.
+
+    Blocks of two own slices of each side are paired, so that a line over time is taken out; an incomplete last block is
+    left out. The spread is that within the task: it says nothing about other rounds. ValueError below 2 blocks.
+    """
+    b, c = np.asarray(baseline, dtype=float), np.asarray(contender, dtype=float)
+    blocks = min(b.shape[-1], c.shape[-1]) // 2
+    if blocks < 2:
+        raise ValueError("two blocks of two slices a side are needed")
+    with np.errstate(divide="ignore"):
+        logs = [np.log(side[..., : 2 * blocks].reshape(*side.shape[:-1], blocks, 2).sum(axis=-1)) for side in (b, c)]
+    return paired(_logs(logs[1]) - _logs(logs[0]))
 
 
 def independent(baseline: ArrayLike, contender: ArrayLike) -> Effect:
@@ -150,6 +180,12 @@ def interval(effect: Effect, level: float = 0.95) -> tuple[Floats, Floats]:
     return effect.log_ratio - half, effect.log_ratio + half
 
 
+def reduced(effect: Effect, by: float) -> Effect:
+    """Return what is left of an effect if something else moved its log ratio by `by`, at most all of it."""
+    left = np.maximum(0.0, np.abs(effect.log_ratio) - by)
+    return replace(effect, log_ratio=np.copysign(left, effect.log_ratio))
+
+
 def p_value(effect: Effect) -> Floats:
     """Return the two-sided p value of no difference. Without any spread: 0 if there is a difference, else 1."""
     difference = np.abs(effect.log_ratio)
@@ -196,13 +232,68 @@ def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None
     `margin` M on the scale of logarithms (ln 1.05 for 5 %). ValueError if the residual standard deviation s is unknown
     (NaN).
     """
+    n = np.arange(2, MOST_ROUNDS + 1)
+    return _fewest(n, 2 * n - 3, np.sqrt(2 / n), residual_sd, margin, rows)
+
+
+def paired_rounds_to_settle(residual_sd: float, margin: float, rows: int, fewest: int = 2) -> int | None:
+    """Return the rounds with both sides at once with which a row would be called same, faster or slower; None above 50.
+
+    The smallest n, `fewest` at least, with (t[1 - 0.025 / m, n - 1] + t[0.95, n - 1]) s / sqrt(n) <= M; otherwise as
+    `rounds_to_settle`, s the standard deviation of a round's difference.
+    """
+    n = np.arange(fewest, MOST_ROUNDS + 1)
+    return _fewest(n, n - 1, 1 / np.sqrt(n), residual_sd, margin, rows)
+
+
+def paired_margin(residual_sd: float, rounds: int, rows: int) -> float:
+    """Return the margin, on the scale of logarithms, that a number of rounds with both sides at once settles.
+
+    The inverse of `paired_rounds_to_settle`. ValueError below 2 rounds.
+    """
+    if rounds < 2:
+        raise ValueError("one round has no spread")
+    return float(_margins(np.asarray(rounds - 1), residual_sd / math.sqrt(rounds), rows))
+
+
+def _margins(df: NDArray[np.int_], standard_error: Any, rows: int) -> Floats:
+    result: Floats = (special.stdtrit(df, 1 - 0.025 / rows) + special.stdtrit(df, 0.95)) * standard_error
+    return result
+
+
+def _fewest(
+    n: NDArray[np.int_], df: NDArray[np.int_], scale: Floats, residual_sd: float, margin: float, rows: int
+) -> int | None:
+    """Return the first of the numbers of rounds `n` at which the standard error, `scale` times the residual standard
+    deviation, is small enough."""
     if not residual_sd >= 0:
         raise ValueError(f"no rounds follow from a standard deviation of {residual_sd}")
-    n = np.arange(2, MOST_ROUNDS + 1)
-    df = 2 * n - 3
-    needed = (special.stdtrit(df, 1 - 0.025 / rows) + special.stdtrit(df, 0.95)) * residual_sd * np.sqrt(2 / n)
-    enough = np.flatnonzero(needed <= margin)
+    enough = np.flatnonzero(_margins(df, residual_sd * scale, rows) <= margin)
     return int(n[enough[0]]) if enough.size else None
+
+
+def block_variance(section_means: ArrayLike, blocks: ArrayLike) -> Floats:
+    """Return the variance of the difference in one block of slices: that within rounds, which longer tasks reduce.
+
+    `section_means` (..., n, 5): the difference in each of 5 sections of n rounds, of `blocks` (..., n) or () blocks of
+    slices each. It serves planning, never a verdict.
+    """
+    means = _logs(section_means)
+    of_rounds = np.asarray(blocks) * means.var(axis=-1, ddof=1) / means.shape[-1]
+    result: Floats = of_rounds.mean(axis=-1)
+    return result
+
+
+def best_blocks(block_variance: ArrayLike, round_variance: ArrayLike, cost: ArrayLike, blocks: ArrayLike) -> Floats:
+    """Return the number of blocks a task, 8 to 60, with which a given time decides most (Kalibera and Jones 2013).
+
+    sqrt(c / s v_block / v_round): `cost` is c / s, what a round takes for a task before it is measured, in blocks.
+    Twice the present number, `blocks`, without variance between rounds (0 or below).
+    """
+    within, between = np.asarray(block_variance, dtype=float), np.asarray(round_variance, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        best = np.sqrt(np.asarray(cost) * within / between)
+    return np.clip(np.where(between > 0, best, 2 * np.asarray(blocks)), FEWEST_BLOCKS, MOST_BLOCKS)
 
 
 def share_bounds(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:

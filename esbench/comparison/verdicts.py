@@ -8,16 +8,25 @@ from dataclasses import replace
 from statistics import fmean
 
 from esbench.comparison import stats
-from esbench.comparison.effects import Design, Fit, fit
-from esbench.comparison.metrics import Percentile
-from esbench.comparison.model import DRIVER_LAG, FASTER, SAME, SLOWER, UNDECIDED, CompareOptions, Row, RowVerdict
-from esbench.comparison.preconditions import saturation, tasks_of, unless_errors
+from esbench.comparison.effects import Design, Fit
+from esbench.comparison.metrics import Percentile, min_effect
+from esbench.comparison.model import (
+    DRIVER_LAG,
+    FASTER,
+    PAIRED,
+    SAME,
+    SLOWER,
+    UNDECIDED,
+    CompareOptions,
+    Row,
+    RowVerdict,
+)
+from esbench.comparison.preconditions import remarks, tasks_of, unless_errors
 from esbench.comparison.rows import CandidateRow
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05
-MIN_EFFECT, MIN_EFFECT_OF_TAILS, TAIL = 0.05, 0.10, 99.0
 
 
 def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple[Row, ...]:
@@ -27,7 +36,7 @@ def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple
     Hochberg).
     """
     raw = [
-        float(stats.p_value(candidate.fitted.effect))
+        float(stats.p_value(stats.reduced(candidate.fitted.effect, candidate.leak.log if candidate.leak else 0.0)))
         for candidate in candidates
         if candidate.fitted is not None and candidate.waits
     ]
@@ -36,41 +45,38 @@ def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple
     for candidate in candidates:
         row = candidate.row
         if candidate.fitted is not None and candidate.waits:
-            verdict = _verdict(row, candidate.fitted, candidate.design, next(p_values), len(raw), options)
+            verdict = _verdict(candidate, candidate.fitted, next(p_values), len(raw), options)
             row = replace(row, verdict=verdict)
         rows.append(row)
     return tuple(rows)
 
 
-def _verdict(row: Row, fitted: Fit, design: Design, p: float, rows: int, options: CompareOptions) -> RowVerdict:
-    effect_ratio = min_effect(row.metric, options.min_effect_ratio)
-    if stats.is_same(fitted.effect, math.log1p(effect_ratio)):
+def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options: CompareOptions) -> RowVerdict:
+    row, design, leaked = candidate.row, candidate.design, candidate.leak
+    effect_ratio = min_effect(row.metric, options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes)
+    if stats.is_same(fitted.effect, math.log1p(effect_ratio) - (leaked.log if leaked else 0.0)):
         verdict = RowVerdict(SAME, p=p)
     elif p < SIGNIFICANT:
         verdict = _direction(row, fitted, design, p, options)
+    elif leaked is not None:
+        verdict = replace(leaked.verdict, p=p)
     else:
         verdict = RowVerdict(UNDECIDED, _to_settle(fitted, design, effect_ratio, rows), p)
     notes = [verdict.note]
-    if verdict.kind in (FASTER, SLOWER) and _waited_only(row, fitted, design):
+    if verdict.kind in (FASTER, SLOWER) and _waited_only(fitted, candidate.work):
         notes.append("waiting, not work")
-    notes.append(saturation(design, row.metric, row.task))
+    notes += [leaked.text] if leaked and verdict.kind != leaked.kind else []
+    notes.append(remarks(design, row.metric, row.task))
     return replace(verdict, note="; ".join(filter(None, notes)))
-
-
-def min_effect(metric: str, given: float | None) -> float:
-    """Return the change (ratio) of a metric below which the sides count as the same: `given`, or the metric's
-    default."""
-    if given is not None:
-        return given
-    percentile = Percentile.of(metric)
-    return MIN_EFFECT_OF_TAILS if percentile is not None and percentile.rank >= TAIL else MIN_EFFECT
 
 
 def _to_settle(fitted: Fit, design: Design, effect_ratio: float, rows: int) -> str:
     """Return a note: the number of rounds that would settle whether a row changed by `effect_ratio`."""
-    rounds = stats.rounds_to_settle(float(fitted.effect.residual_sd), math.log1p(effect_ratio), rows)
+    needed = stats.paired_rounds_to_settle if fitted.method == PAIRED else stats.rounds_to_settle
+    rounds = needed(float(fitted.effect.residual_sd), math.log1p(effect_ratio), rows)
     if rounds is None:
-        return "too noisy: lengthen the task"
+        most = f"more than {stats.MOST_ROUNDS} rounds to settle it"
+        return f"too noisy: {most if fitted.method == PAIRED else 'lengthen the task'}"
     if rounds <= min(len(design.baseline), len(design.contender)):  # they do on average, and did not this time
         return "a few more rounds would settle it"
     return f"about {rounds} rounds would settle {effect_ratio * 100:g}%"
@@ -104,15 +110,10 @@ def _lag_change_ms(row: Row, fitted: Fit, design: Design) -> float | None:
     return change_ms if latency_change_ms < 2 * abs(change_ms) else None
 
 
-def _waited_only(row: Row, fitted: Fit, design: Design) -> bool:
-    """True if only the latency of an open loop changed: the interval of its service time includes no change, but not a
-    change as large as the latency's."""
-    percentile = Percentile.of(row.metric)
-    if percentile is None or percentile.measure is not LATENCY:
+def _waited_only(fitted: Fit, work: Fit | None) -> bool:
+    """True if only the latency of an open loop changed: the interval of its service time (`work`) includes no change,
+    but not a change as large as the latency's."""
+    if work is None:
         return False
-    key = (f"p{percentile.rank:g} service time", row.task, "ms")
-    service = fit(design, lambda race: race.log(key))
-    if service is None:
-        return False
-    low, high = service.estimate.low, service.estimate.high
+    low, high = work.estimate.low, work.estimate.high
     return low <= 1 <= high and not low <= fitted.estimate.ratio <= high

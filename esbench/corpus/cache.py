@@ -7,8 +7,8 @@ only read as a stream leaves the last two: how many documents it has, and where 
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import threading
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,7 +76,7 @@ def writing(path: Path, where: str) -> Iterator[BinaryIO]:
 
     Raises CorpusError if it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f"{path.name}.{threading.get_native_id()}.partial")  # no other process has this number
     with write_errors(path, where):
         private_folder(path.parent)
         try:

@@ -34,6 +34,7 @@ from esbench.units import format_bytes
 
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
+LOG_FOLLOWS = "; the end of its log:"
 _LEAST_HEAP_BYTES = 64 << 20
 _BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
@@ -188,7 +189,7 @@ class EmbeddedEngine:
         for node in self._nodes:
             reason = node.ended()
             if reason is not None:
-                return f"{node.plan.name} ended by itself ({reason}); the end of its log:\n{node.log_tail()}"
+                return f"{node.plan.name} ended by itself ({reason}){LOG_FOLLOWS}\n{node.log_tail()}"
         return None
 
     def stop(self) -> None:
@@ -208,7 +209,7 @@ class EmbeddedEngine:
     def _refuse_early(self) -> None:
         self._folders.check_names(self._options.race_id)
         if not self._nodes:
-            refuse_beyond_memory(self._options.node, *_memory())
+            refuse_beyond_memory(self._options.node, *host_memory())
         for plugin in self._plugins:
             plugin.check(*self.identity())
         distribution = self._distribution
@@ -325,7 +326,7 @@ class EmbeddedEngine:
             node.launch(path)
         http_ports = [plan.http_port for plan in plans]
         try:
-            wait_until_ready(http_ports, self.failure, START_TIMEOUT_S)
+            wait_until_ready(http_ports, self._failure_of_start, START_TIMEOUT_S)
         except EngineError as error:
             where = f"{self._name()} did not start"
             told = "" if "the end of its log" in error.what else f"\n{self._nodes[0].log_tail()}"
@@ -333,6 +334,10 @@ class EmbeddedEngine:
             hint = error.hint or (f"it was started with {' and '.join(flags)}" if flags else "")
             raise EngineError(f"{error.what}{told}", where=where, hint=hint) from error
         return describe_nodes(http_ports[0])
+
+    def _failure_of_start(self) -> str | None:
+        self._progress.check()
+        return self.failure()
 
     def _keep(self, server: Server, processes: list[NodeProcess]) -> None:
         pairs = list(zip(self._nodes, processes, strict=True))
@@ -367,21 +372,32 @@ class EmbeddedEngine:
 
 def refuse_beyond_memory(node: NodeOptions, total_bytes: int, available_bytes: int) -> None:
     """Raise an EngineError for nodes that need more memory than is available on a host that has `total_bytes`."""
-    needed = node.nodes * (node.heap_bytes + _BESIDES_HEAP_BYTES)
+    needed = memory_needed(node)
     if needed <= available_bytes:
         return
     asked = "a node" if node.nodes == 1 else f"{node.nodes} nodes"
     what = f"{asked} with {format_bytes(node.heap_bytes)} of heap need{'s' * (node.nodes == 1)} {format_bytes(needed)}"
     memory = f"{format_bytes(available_bytes)} of this host's {format_bytes(total_bytes)} of memory are available"
     fitting = available_bytes // (node.heap_bytes + _BESIDES_HEAP_BYTES)
-    heap_mb = (available_bytes // node.nodes - _BESIDES_HEAP_BYTES) >> 20
-    ways = [f"--nodes={fitting}"] * (fitting > 0) + [f"--heap={heap_mb}m"] * (heap_mb >= _LEAST_HEAP_BYTES >> 20)
+    heap = heap_that_fits(available_bytes, node.nodes)
+    ways = [f"--nodes={fitting}"] * (fitting > 0) + ([f"--heap={heap >> 20}m"] if heap else [])
     others = "" if needed > total_bytes else "end what else runs, such as nodes that were kept"
     hint = " or ".join(ways) + (" fits" if ways else "")
     raise EngineError(f"{what}, and {memory}", hint="; ".join(filter(None, (hint, others))))
 
 
-def _memory() -> tuple[int, int]:
+def memory_needed(node: NodeOptions) -> int:
+    """Return the bytes of memory that the nodes of these options need."""
+    return node.nodes * (node.heap_bytes + _BESIDES_HEAP_BYTES)
+
+
+def heap_that_fits(available_bytes: int, nodes: int) -> int | None:
+    """Return the largest heap with which that number of nodes fits: bytes, whole MB; None if no node runs with it."""
+    heap_bytes = ((available_bytes // nodes - _BESIDES_HEAP_BYTES) >> 20) << 20
+    return heap_bytes if heap_bytes >= _LEAST_HEAP_BYTES else None
+
+
+def host_memory() -> tuple[int, int]:
     """Return this host's memory, and the part of it that is available, in bytes."""
     import psutil
 

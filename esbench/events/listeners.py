@@ -34,8 +34,11 @@ class Listener:
         `units_in_all`: task -> units; tasks whose total is not known beforehand are left out.
         """
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
-        """Handle the start of the step's clock. `units`: task -> the unit that it counts."""
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
+        """Handle the start of the step's clock. `units`: task -> the unit that it counts.
+
+        `stretch`: the seconds that an own second of its tasks takes, more than 1 for one of several sides.
+        """
 
     def second(self, task: str, second: Second) -> None:
         """Handle a second of a task, merged over all workers; it ended about a second ago.

@@ -18,6 +18,10 @@ def print_to_stderr(line: str) -> None:
         print(printable(line), file=sys.stderr, flush=True)
 
 
+def _go_on() -> None:
+    """Check nothing."""
+
+
 @dataclass(eq=False)
 class Job:
     """A long-running job; `what` names it, `total` is the amount of `unit` to do, None if it is unknown.
@@ -30,24 +34,28 @@ class Job:
     unit: str
     began_s: float
     done: float = 0.0
+    check: Callable[[], None] = _go_on  # raises KeyboardInterrupt if the job is to end
 
     def advance(self, count: float) -> None:
-        """Add to the amount done."""
-        self.done += count
+        """Add to the amount done. Raises KeyboardInterrupt if the job is to end."""
+        self.reach(self.done + count)
 
     def reach(self, done: float) -> None:
-        """Set the amount done."""
+        """Set the amount done. Raises KeyboardInterrupt if the job is to end."""
+        self.check()
         self.done = done
 
 
 class Progress:
     """The display of progress, active within a `with` block. This class shows only what --quiet does not hide.
 
-    `clock` returns seconds that only grow; times of jobs are on it.
+    `clock` returns seconds that only grow; times of jobs are on it. `check` raises KeyboardInterrupt if what is shown
+    is to end.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
+        self.check: Callable[[], None] = _go_on
 
     def __enter__(self) -> Self:
         return self
@@ -69,13 +77,22 @@ class Progress:
         return False
 
     @contextmanager
+    def checked(self, check: Callable[[], None]) -> Iterator[None]:
+        """Context manager: let `check`, called often, end what is shown."""
+        before, self.check = self.check, check
+        try:
+            yield
+        finally:
+            self.check = before
+
+    @contextmanager
     def job(self, what: str, total: float | None = None, unit: str = "", *, announce: bool = True) -> Iterator[Job]:
         """Context manager for a long-running job: yields the Job, whose `advance` or `reach` the caller calls.
 
         `total` is the amount of `unit` to do, None or 0 if it is unknown. `announce=False` for a part of a job that is
         already shown.
         """
-        job = Job(what, total or None, unit, self.clock())
+        job = Job(what, total or None, unit, self.clock(), check=self.check)
         self._begin(job, announce)
         try:
             yield job

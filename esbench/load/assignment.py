@@ -157,6 +157,18 @@ def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
 
 
+def least_s(task: Task, kind: OperationType) -> float:
+    """Return the seconds that a task takes at least, warmup included, as far as it says; 0 for an unknown length."""
+    if (period_s := measured_period_s(task)) is not None:
+        return (task.warmup_time_s or 0.0) + period_s
+    requests = (task.requests or (task.iterations or 0) * task.clients) + (task.warmup_iterations or 0) * task.clients
+    try:
+        rate_per_s = highest_rate_per_s(task, per_request(task, kind, Stock()))
+    except TrackError:
+        rate_per_s = 0.0  # in bytes, of documents that are not prepared
+    return (task.warmup_time_s or 0.0) + (max(0, requests - 1) / rate_per_s if rate_per_s else 0.0)
+
+
 def _begins_after(task: Task, step: Step) -> set[str]:
     """Return the names of a task and of those that cannot begin before it has ended, directly or through others."""
     waiting = {task.name}

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
@@ -29,6 +29,7 @@ from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.step_state import RunningStep
 from esbench.measure.cpu_time import Usage
+from esbench.measure.slices import WholeTime
 from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.record.host import stolen_s
@@ -61,6 +62,11 @@ class _Worker:
     def is_silent(self) -> bool:
         """True if the worker has sent nothing for too long; a message still unread in its pipe counts as sent."""
         return time.monotonic() - self.last_heard_s > _SILENT_S and (self.has_hung_up or not self.pipe.poll())
+
+
+def at_once() -> WholeTime:
+    """Return the time of a step that is raced alone, and begins as soon as its workers know of it."""
+    return WholeTime(clock_ns() + _START_DELAY_NS)
 
 
 class CutShort(Exception):  # noqa: N818 - its cause may be no error
@@ -100,13 +106,14 @@ class Coordinator:
         race_id: str,
         drain_s: float = _DRAIN_S,
         epoch_ns: int | None = None,
+        index_prefix: str = "",
     ) -> None:
         """Create a coordinator of `count` workers, which are started when its context is entered.
 
         `log` is the file to which the workers' output is appended. With `abort_on_error`, the first failed request ends
         its step, unless its task tolerates it; with `max_error_ratio`, a task of which a larger share of requests has
         failed does. After a cancel, requests in flight are awaited for `drain_s`. `epoch_ns` is the zero of the race's
-        clock (of `clock_ns`), by default now.
+        clock (of `clock_ns`), by default now. `index_prefix`: of the names of the race's indices.
         """
         self._count = count
         self._log = log
@@ -116,6 +123,7 @@ class Coordinator:
         self._race_id = race_id
         self._drain_s = drain_s
         self._epoch_ns = clock_ns() if epoch_ns is None else epoch_ns
+        self._index_prefix = index_prefix
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
         self._outages = HostOutages()
@@ -173,6 +181,11 @@ class Coordinator:
         """The process ids of the workers, in the order of their numbers; empty before the context is entered."""
         return tuple(worker.process.pid for worker in self._workers)
 
+    @property
+    def ledger(self) -> Ledger:
+        """The writes of the race so far."""
+        return self._ledger
+
     def count_as_acknowledged(self, index: str, documents: int) -> None:
         """Record the number of documents that an index holds before the race writes to it."""
         self._ledger.acknowledge(index, documents)
@@ -195,11 +208,13 @@ class Coordinator:
         stock: Stock,
         types: OperationTypes,
         listener: Listener | None = None,
+        begin: Callable[[], WholeTime] = at_once,
     ) -> tuple[TaskResult, ...]:
         """Run one step and return its tasks' results, in order. `number` is the step's number in the race, from 0.
 
         `listener` is notified of the units that its tasks will process in all (`totals_known`), of the step's start,
-        its seconds, the workers' reports, and hosts that are lost or back.
+        its seconds, the workers' reports, and hosts that are lost or back. `begin` is called when all workers are
+        ready, and returns the time in which the step runs.
 
         Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError if it could not begin.
@@ -220,6 +235,7 @@ class Coordinator:
                 workers=frozenset(n for n, shares in dealt.items() if any(a.task is task for a in shares)),
                 epoch_ns=self._epoch_ns,
                 units_in_all=units_in_all.get(task.name),
+                index_prefix=self._index_prefix,
             )
             for task in step.tasks
         }
@@ -243,16 +259,16 @@ class Coordinator:
         self._await_ready(taking_part, step, number)
         if self._cancel_requests:
             raise Cancelled(())
-        start_ns = clock_ns() + _START_DELAY_NS
-        watch = Watch(start_ns, {worker.number: worker.usage for worker in taking_part}, stolen_s())
+        time_of_step = begin()
+        watch = Watch(time_of_step, {worker.number: worker.usage for worker in taking_part}, stolen_s())
         running = RunningStep(step, measurements, listener.second, watch)
         for task in measurements.values():
-            task.step_start_ns = start_ns
-        first = RunStep(number, start_ns, running.next_tasks())
+            task.step_start_ns, task.time = time_of_step.begin_ns, time_of_step
+        first = RunStep(number, time_of_step, running.next_tasks())
         for worker in taking_part:
             self._send(worker, first)
         listener.totals_known(units_in_all)
-        listener.step_runs(number, {name: task.unit for name, task in measurements.items()})
+        listener.step_runs(number, {name: task.unit for name, task in measurements.items()}, time_of_step.stretch)
         error = self._follow(taking_part, number, running, listener)
         lost = [lost_hosts(list(self._outages.of_step), len(target.hosts))] if self._outages.of_step else []
         results = running.results(lost)
@@ -323,7 +339,9 @@ class Coordinator:
             elif running.just_completed():
                 self._tell(left, Stop())
             elif tasks := running.next_tasks():
-                self._tell(left, RunStep(number, clock_ns() + _START_DELAY_NS, tasks))
+                later = running.watch.time.begun_later(clock_ns() + _START_DELAY_NS)
+                running.begin(tasks, later)
+                self._tell(left, RunStep(number, later, tasks))
         for worker in left:
             running.give_up_on(worker.number, f"load worker {worker.number} did not end when it was stopped")
         self._tell(left, Stop(step_over=True))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from esbench.measure.cpu_time import Usage
+from esbench.measure.slices import WholeTime
 from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000
@@ -84,26 +85,30 @@ class _Worker:
 
     def __init__(self, usage: Usage) -> None:
         self.usage = usage
+        self._end_ms = 0
         self.busy = Stretches()
         self.run_delay = Stretches()
         self.loop_lag = Stretches(least_ms=1000)
 
     def tick(self, at_ms: int, usage: Usage, loop_lag_ns: int) -> None:
-        delay_us = (usage.run_delay_ns - self.usage.run_delay_ns) // _US
-        self.run_delay.add(at_ms, delay_us)
-        self.busy.add(at_ms, (usage.cpu_ns - self.usage.cpu_ns) // _US + delay_us)
-        self.loop_lag.add(at_ms, loop_lag_ns // _US)
+        if at_ms > self._end_ms:
+            delay_us = (usage.run_delay_ns - self.usage.run_delay_ns) // _US
+            self.run_delay.add(at_ms, delay_us)
+            self.busy.add(at_ms, (usage.cpu_ns - self.usage.cpu_ns) // _US + delay_us)
+            self.loop_lag.add(at_ms, loop_lag_ns // _US)
+            self._end_ms = at_ms
         self.usage = usage
 
 
 class Watch:
-    """The running totals of one step's workers, and of their host's CPUs, from `start_ns` on.
+    """The running totals of one step's workers, in the step's `time`, and of their host's CPUs, from its start on.
 
-    `before` (by worker) and `stolen_s` (by CPU) are the totals at that time.
+    `before` (by worker) and `stolen_s` (by CPU) are the totals at that time. What workers use while other sides have
+    their slices is not counted.
     """
 
-    def __init__(self, start_ns: int, before: Mapping[int, Usage], stolen_s: Mapping[int, float]) -> None:
-        self._start_ns = start_ns
+    def __init__(self, time: WholeTime, before: Mapping[int, Usage], stolen_s: Mapping[int, float]) -> None:
+        self.time = time
         self._workers = {number: _Worker(usage) for number, usage in before.items()}
         self._stolen_s = dict(stolen_s)
         self._steal = {cpu: Stretches() for cpu in stolen_s}
@@ -115,7 +120,7 @@ class Watch:
         """
         if worker not in self._workers:
             self._workers[worker] = _Worker(usage)
-        self._workers[worker].tick(self._ms(at_ns), usage, loop_lag_ns)
+        self._workers[worker].tick(self._own_ms(at_ns), usage, loop_lag_ns)
 
     def stolen(self, at_ns: int, stolen_s: Mapping[int, float]) -> None:
         """Add the running totals of stolen time at `at_ns`, in s by CPU.
@@ -134,19 +139,19 @@ class Watch:
         """
         if end_ns - start_ns < NS:
             return None
-        begin_ms, end_ms = (start_ns - self._start_ns) / _MS, (end_ns - self._start_ns) / _MS
+        begin_ms, end_ms = self.time.own_ns(start_ns) / _MS, self.time.own_ns(end_ns) / _MS
 
-        def worst(found: Collection[Stretches], limit: float) -> tuple[float, float]:
-            parts = [stretches.part(begin_ms, end_ms, limit) for stretches in found]
+        def worst(found: Collection[Stretches], limit: float, window_ms: tuple[float, float]) -> tuple[float, float]:
+            parts = [stretches.part(*window_ms, limit) for stretches in found]
             return max((part.ratio for part in parts), default=0.0), max(
                 (part.above_ratio for part in parts), default=0.0
             )
 
         watched = [self._workers[number] for number in workers if number in self._workers]
-        busy = worst([worker.busy for worker in watched], BUSY_LIMIT)
-        run_delay = worst([worker.run_delay for worker in watched], RUN_DELAY_LIMIT)
-        steal = worst(self._steal.values(), STEAL_LIMIT)
-        loop_lag = worst([worker.loop_lag for worker in watched], LOOP_LAG_LIMIT)
+        busy = worst([worker.busy for worker in watched], BUSY_LIMIT, (begin_ms, end_ms))
+        run_delay = worst([worker.run_delay for worker in watched], RUN_DELAY_LIMIT, (begin_ms, end_ms))
+        steal = worst(self._steal.values(), STEAL_LIMIT, (self._ms(start_ns), self._ms(end_ns)))
+        loop_lag = worst([worker.loop_lag for worker in watched], LOOP_LAG_LIMIT, (begin_ms, end_ms))
         return WorkerHealth(
             *(busy[0], run_delay[0], steal[0], loop_lag[0]),
             loop_lag_ms=max((worker.loop_lag.worst_ms(begin_ms, end_ms) for worker in watched), default=0.0),
@@ -157,4 +162,7 @@ class Watch:
         )
 
     def _ms(self, at_ns: int) -> int:
-        return max(0, (at_ns - self._start_ns) // _MS)
+        return max(0, (at_ns - self.time.start_ns) // _MS)
+
+    def _own_ms(self, at_ns: int) -> int:
+        return max(0, self.time.own_ns(at_ns) // _MS)

@@ -66,9 +66,11 @@ class TaskLoop:
         self._busy = 0
         self._stopping = False
         self._over = False
-        recorder.end_ns = NEVER_NS if length.end_ns is None else length.end_ns
+        self._end_ns = recorder.end_ns = NEVER_NS if length.end_ns is None else length.end_ns
         recorder.most = NEVER_NS if length.requests is None else length.requests
         recorder.warmup_end_ns, recorder.warmup_requests = length.warmup_end_ns, length.warmup_requests
+        self._time = recorder.time
+        self._warmup_ns = recorder.time.own_ns(length.warmup_end_ns)
         for client in clients:
             client.loop, client.meter = self, recorder
 
@@ -119,8 +121,9 @@ class TaskLoop:
         for client in self.clients:
             client.close()
 
-    def _is_warmup(self, at_ns: int) -> bool:
-        return at_ns < self._length.warmup_end_ns or self.recorder.begun < self._length.warmup_requests
+    def _is_warmup(self, own_ns: int, number: int) -> bool:
+        """True if a request is not measured: in the warmup, by own time or number, or at the beginning of a slice."""
+        return own_ns < self._warmup_ns or self._time.settles(own_ns) or number < self._length.warmup_requests
 
     def _end_if_idle(self) -> None:
         if self._stopping and not self._busy and not self._over:
@@ -172,7 +175,7 @@ class ClosedLoop(TimedLoop):
     """A closed loop: every client sends again as soon as it is answered, after its think time.
 
     A number of requests is one shared total: no client waits for a slower one. The client of slot i begins i times
-    `stagger_s` late.
+    `stagger_s` of own time late. Outside of the slices of its side, clients that are answered wait for the next slice.
     """
 
     def __init__(
@@ -190,13 +193,17 @@ class ClosedLoop(TimedLoop):
         self._think_time_s = think_time_s
         self._stagger_s = stagger_s
         self._exhausted = 0
+        self._parked: list[Client] = []
+        self._next_slice: Alarm | None = None
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
+        self._enter_slice(start_ns)
         self.recorder.repeats = not self._think_time_s
         for client in self.clients:
             if self._stagger_s and client.slot:
-                self._later(client, self._stagger_s * client.slot)
+                joins_ns = self._time.at_ns(int(self._stagger_s * client.slot * NS))
+                self._later(client, max(0, joins_ns - clock_ns()) / NS)
             else:
                 self._next(client, start_ns)
 
@@ -221,8 +228,11 @@ class ClosedLoop(TimedLoop):
 
     def _next(self, client: Client, now_ns: int) -> None:
         recorder = self.recorder
-        if now_ns >= recorder.end_ns or recorder.begun >= recorder.most:
+        if now_ns >= self._end_ns or recorder.begun >= recorder.most:
             self._stopping = True
+        elif now_ns >= recorder.end_ns and not self._stopping:
+            self._park(client)
+            return
         if self._stopping:
             self._end_if_idle()
             return
@@ -232,10 +242,40 @@ class ClosedLoop(TimedLoop):
             self._busy += 1
             self.not_drawn(client, reason)
             return
-        warmup = self._is_warmup(now_ns)
+        warmup = now_ns < recorder.warmup_end_ns or recorder.begun < recorder.warmup_requests
         recorder.begun += 1
         self._busy += 1
         client.begin(0, warmup)
+
+    def _enter_slice(self, at_ns: int) -> None:
+        """Set the limits of the slice at a time: its end, and until when nothing is measured."""
+        _, settled_ns, end_ns = self._time.slice_at(at_ns)
+        self.recorder.end_ns = min(self._end_ns, end_ns)
+        self.recorder.warmup_end_ns = max(self._length.warmup_end_ns, settled_ns)
+
+    def _park(self, client: Client) -> None:
+        """Let a client wait for the next slice."""
+        if self._next_slice is None:
+            self._next_slice = Alarm(asyncio.get_running_loop(), self._go_on)
+        if not self._parked:
+            self._next_slice.set(self._time.slice_at(clock_ns()).begin_ns)
+        self._parked.append(client)
+
+    def _go_on(self) -> None:
+        """Begin the slice that all parked clients wait for."""
+        begin_ns = self._time.slice_at(clock_ns()).begin_ns
+        while clock_ns() < begin_ns:
+            pass  # where alarms are the loop's timers, they may be a millisecond early
+        self._enter_slice(begin_ns)
+        parked, self._parked = self._parked, []
+        for client in parked:
+            client.free_ns = begin_ns
+            self._next(client, begin_ns)
+
+    def close(self) -> None:
+        if self._next_slice is not None:
+            self._next_slice.close()
+        super().close()
 
     def not_drawn(self, client: Client, reason: Exception) -> None:
         self._busy -= 1
@@ -251,7 +291,10 @@ class ClosedLoop(TimedLoop):
 
 
 class Line:
-    """A queue of arrivals that wait for a free client, in order. Each takes 8 bytes, since there may be millions."""
+    """A queue of arrivals that wait for a free client, in order. Each takes 8 bytes, since there may be millions.
+
+    Times are the task's own: nothing waits while other sides have their slices.
+    """
 
     def __init__(self) -> None:
         self.length = 0
@@ -309,9 +352,10 @@ class Line:
 class OpenLoop(TaskLoop):
     """An open loop: arrivals are handed to free clients when they are due; late ones are queued and never dropped.
 
-    `arrivals` are due times in ns since the start, in ascending order. At its end the queue is still sent if there is a
-    client for each of its arrivals, so that chance leaves none behind; of a longer queue, which is that of an
-    overloaded cluster, nothing more is sent.
+    `arrivals` are due times in ns of own time, in ascending order. Outside of the slices of its side nothing is due,
+    and the queue waits for the next one. At its end the queue is still sent if there is a client for each of its
+    arrivals, so that chance leaves none behind; of a longer queue, which is that of an overloaded cluster, nothing more
+    is sent.
     """
 
     def __init__(
@@ -333,8 +377,9 @@ class OpenLoop(TaskLoop):
         self._arrived_all = False
         self._unsent = 0
         self._left = 0
-        self._next_due_ns = 0
-        self._start_ns = 0
+        self._next_own_ns = self._next_due_ns = 0
+        self._slice = recorder.time.slice_at(recorder.time.begin_ns)
+        self._zero_ns = recorder.time.begin_ns  # of own time, on the clock of the present slice
         self._alarm: Alarm | None = None
 
     @property
@@ -347,7 +392,7 @@ class OpenLoop(TaskLoop):
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
-        self._start_ns = start_ns
+        self._begin_slice(start_ns)
         for client in self.clients:
             self._set_free(client)
         self._alarm = Alarm(asyncio.get_running_loop(), self._dispatch)
@@ -359,9 +404,19 @@ class OpenLoop(TaskLoop):
         if not self._stopping or self._line.length:
             self._set_free(client)
             if self._line.length:
-                self._serve_line()
+                self._serve_in_time()
         if self._arrived_all:
             self._end_if_served()
+
+    def _begin_slice(self, now_ns: int) -> None:
+        """Serve the queue in a new slice of the side, whose own time goes on where it stood still."""
+        begin_ns, _, _ = self._slice = self._time.slice_at(now_ns)
+        self._zero_ns = begin_ns - self._time.own_ns(begin_ns)
+        self._next_due_ns = self._due_ns(self._next_own_ns)
+        for client in self._free:
+            client.free_ns = max(client.free_ns, begin_ns)
+        while self._line.length and self._free:
+            self._serve_line()
 
     def stop(self) -> None:
         self._arrived_all = True
@@ -382,13 +437,15 @@ class OpenLoop(TaskLoop):
     def _dispatch(self) -> None:
         """Hand due arrivals to free clients, or queue them; end the loop once the last one was."""
         seen_ns = clock_ns()
+        if self._slice.end_ns <= seen_ns >= self._time.slice_at(seen_ns).begin_ns:
+            self._begin_slice(seen_ns)
         for _ in range(_AT_ONCE):
             due_ns = self._next_due_ns
             if due_ns > seen_ns:
                 seen_ns = clock_ns()
             if due_ns > seen_ns or self._arrived_all:
                 break
-            warmup = self._is_warmup(due_ns)
+            warmup = self._is_warmup(self._next_own_ns, self.recorder.begun)
             self.recorder.begun += 1
             if self._free:
                 self.recorder.arrived(due_ns, warmup, waits=False)
@@ -397,30 +454,48 @@ class OpenLoop(TaskLoop):
             else:
                 # what the driver saw late, or has no document for, does not wait for the cluster
                 self.recorder.arrived(due_ns, warmup, waits=seen_ns - due_ns <= _LATE_NS and not self._undrawn)
-                self._line.append(due_ns, seen_ns)
+                self._line.append(due_ns - self._zero_ns, seen_ns - self._zero_ns)
             self._advance()
         if self._alarm is not None:
             self._set_alarm(self._alarm)
 
     def _set_alarm(self, alarm: Alarm) -> None:
-        """Set the alarm for the next arrival; after the last one, for the end. A late loop overlooks neither."""
-        end_ns = self._length.end_ns
+        """Set the alarm for the next arrival, or for the next slice if it lies there; after the last one, for the end.
+
+        A late loop overlooks none of them.
+        """
+        end_ns, now_ns = self._length.end_ns, clock_ns()
         if self._over:
             return
-        if not self._arrived_all:
-            alarm.set(self._next_due_ns)
-        elif end_ns is not None and clock_ns() < end_ns:
-            alarm.set(end_ns)
-        elif end_ns is not None:
+        if self._arrived_all and end_ns is not None and now_ns >= end_ns:
             self.stop()
+            while self._line.length and self._free:  # clients that were freed before this alarm
+                self._serve_line()
+            return
+        goes_on_ns = self._next_due_ns
+        if self._arrived_all:
+            goes_on_ns = now_ns if self._line.length else 0
+        if goes_on_ns >= self._slice.end_ns:
+            alarm.set(self._time.slice_at(self._slice.end_ns).begin_ns)
+        elif not self._arrived_all:
+            alarm.set(self._next_due_ns)
+        elif end_ns is not None:
+            alarm.set(end_ns)
 
     def _advance(self) -> None:
         """Move to the next arrival, if there is one; end the arrivals otherwise."""
-        offset_ns = next(self._arrivals, NEVER_NS)
-        self._next_due_ns = at_ns = self._start_ns + offset_ns
-        if offset_ns == NEVER_NS or at_ns >= self.recorder.end_ns or self.recorder.begun >= self.recorder.most:
+        self._next_own_ns = next(self._arrivals, NEVER_NS)
+        self._next_due_ns = at_ns = self._due_ns(self._next_own_ns)
+        if at_ns >= self.recorder.end_ns or self.recorder.begun >= self.recorder.most:
             self._arrived_all = True
             self._end_if_served()
+
+    def _due_ns(self, own_ns: int) -> int:
+        """Return the time of an arrival on the clock of the present slice, also of one that an earlier slice had."""
+        if own_ns == NEVER_NS:
+            return NEVER_NS
+        at_ns = self._time.at_ns(own_ns)
+        return at_ns if at_ns >= self._slice.begin_ns else self._zero_ns + own_ns
 
     def _set_free(self, client: Client) -> None:
         try:
@@ -442,23 +517,30 @@ class OpenLoop(TaskLoop):
         if not self._stopping or self._line.length:
             self._set_free(client)
             if self._line.length:
-                self._serve_line()
+                self._serve_in_time()
         self._end_if_served()
+
+    def _serve_in_time(self) -> None:
+        """Send the first of the queue; outside of the slices, it waits for the next one."""
+        if self._alarm is not None and not self._stopping and clock_ns() >= self._slice.end_ns:
+            self._set_alarm(self._alarm)
+        else:
+            self._serve_line()
 
     def _serve_line(self) -> None:
         if self._free:
             number = self.recorder.begun - self._line.length
-            due_ns, seen_ns = self._line.take()
+            own_ns, seen_ns = self._line.take()
             client = self._free.popleft()
-            client.free_ns -= seen_ns - due_ns  # that it was seen late is the driver's lag, not client wait
+            client.free_ns -= seen_ns - own_ns  # that it was seen late is the driver's lag, not client wait
             self._busy += 1
-            client.begin(due_ns, due_ns < self._length.warmup_end_ns or number < self._length.warmup_requests)
+            client.begin(self._zero_ns + own_ns, self._is_warmup(own_ns, number))
 
     def _leave_line(self) -> None:
         """Give up the queue: count its arrivals as unsent."""
         line, now_ns = self._line, clock_ns()
         warmup_left = max(0, self._length.warmup_requests - (self.recorder.begun - line.length))
-        waited = line.waited(now_ns, self._length.warmup_end_ns, min(warmup_left, line.length))
+        waited = line.waited(self._time.own_ns(now_ns), self._warmup_ns, min(warmup_left, line.length))
         self._unsent += waited.count
         self._left += line.length
         self._line = Line()

@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from esbench.errors import RaceError
@@ -19,18 +20,21 @@ from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.failures import sentence
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.measure import drift
-from esbench.measure.histogram import Counts, at_least_ns, encode, percentiles_ns, supported
+from esbench.measure.histogram import distribution_ms, encode, supported
 from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
+from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Errors, Second, Spread, Tally
 from esbench.measure.verdict import Evidence
 from esbench.model import Task
+from esbench.record.index_prefix import without_prefix
 from esbench.record.model import (
     PERCENTILES,
     ErrorKind,
     NamedRequest,
     Phase,
     RateStage,
+    SlicePlan,
     TaskResult,
     Throughput,
     Window,
@@ -50,6 +54,7 @@ class TaskMeasurements:
     `workers` are their numbers; it could use `most_workers` of them. `per_request` is the amount of each unit that one
     request stands for. `units_in_all` is what it does until its documents are exhausted, where that is known.
     `ended_by_itself`: nothing stopped it. `ends` are the workers' final reports, by number.
+    `index_prefix`: of the names of its indices.
     """
 
     task: Task
@@ -61,8 +66,10 @@ class TaskMeasurements:
     most_workers: int = 1
     epoch_ns: int = 0  # of the race's clock
     units_in_all: float | None = None
+    index_prefix: str = ""
     ended_by_itself: bool = False
     step_start_ns: int = 0
+    time: WholeTime = field(default_factory=partial(WholeTime, 0))  # known when it begins
     warmup: Tally = field(default_factory=Tally)
     measured: Tally = field(default_factory=Tally)
     ends: dict[int, TaskEnd] = field(default_factory=dict)
@@ -71,7 +78,6 @@ class TaskMeasurements:
     backlogs: list[int] = field(default_factory=list)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
     _closed_until: dict[int, int] = field(default_factory=dict)
-    _started_ns: dict[int, int] = field(default_factory=dict)
 
     def add(self, worker: int, seconds: TaskSeconds) -> Iterator[Second]:
         """Add a worker's closed seconds. Yields those that every worker has closed, merged and in order."""
@@ -81,7 +87,7 @@ class TaskMeasurements:
                 self._open[key].merge(second.tally)
             else:
                 self._open[key] = second.tally
-        self._closed_until[worker], self._started_ns[worker] = seconds.closed_until, seconds.start_ns
+        self._closed_until[worker] = seconds.closed_until
         if self.workers <= self._closed_until.keys():
             # what has ended is complete: the others' seconds do not wait for it
             running = self.workers - self.ends.keys()
@@ -104,8 +110,9 @@ class TaskMeasurements:
 
     def lose(self, worker: int) -> None:
         """End the task for a worker that will send no more: as far as is known, at the last second it closed."""
-        start_ns = self._started_ns.get(worker)
-        end_ns = (start_ns or self.step_start_ns) + self._closed_until.get(worker, 0) * NS
+        closed_until = self._closed_until.get(worker)
+        start_ns = None if closed_until is None else self.time.begin_ns
+        end_ns = self.time.until_ns((closed_until or 0) * NS)
         self.ends.setdefault(worker, TaskEnd(self.task.name, start_ns, end_ns, 0, None, None))
 
     @property
@@ -146,8 +153,11 @@ class TaskMeasurements:
     def window_ns(self) -> tuple[int, int]:
         """The start and end of the measurement window on the clock, in ns. Read it after `flush`."""
         window = self._window(self._is_inside_warmup)
-        start_ns = self._start_ns()
-        return start_ns + round(window.start_s * NS), start_ns + round(window.end_s * NS)
+        start_ns = self.time.own_ns(self._start_ns())
+        return (
+            self.time.at_ns(start_ns + round(window.start_s * NS)),
+            self.time.until_ns(start_ns + round(window.end_s * NS)),
+        )
 
     def result(self, workers: WorkerHealth | None) -> TaskResult:
         """Return the result of the task: its figures and their checks. Call it after `flush`.
@@ -163,16 +173,16 @@ class TaskMeasurements:
         throughput = self._throughput(tally, window, inside_warmup)
         beyond = tally.latency_beyond if is_open else tally.service_time_beyond
         ranks = supported(PERCENTILES, tally.service_time.count + beyond.count)
-        latency = _distribution(tally.latency, ranks, beyond) if is_open else None
-        service_time = _distribution(tally.service_time, ranks, tally.service_time_beyond)
-        driver_lag = _distribution(tally.driver_lag, ranks) if is_open else None
+        latency = distribution_ms(tally.latency, ranks, beyond) if is_open else None
+        service_time = distribution_ms(tally.service_time, ranks, tally.service_time_beyond)
+        driver_lag = distribution_ms(tally.driver_lag, ranks) if is_open else None
         driver_share = None if is_open else self._driver_share_ratio(tally, window)
         target = task.schedule.rate
         figures = TaskFigures(
             task=task,
             tally=tally,
             in_window=self.measured.in_window + self.warmup.in_window,
-            window_s=window.end_s - window.start_s,
+            window_s=self.time.measured_s(window.start_s, window.end_s),
             target_requests_per_s=self._target_requests_per_s(),
             unsent=unsent,
             backlog_rise=self._backlog_rise(),
@@ -197,7 +207,7 @@ class TaskMeasurements:
             schedule=task.schedule.kind if is_open else "closed",
             target_rate_per_s=target.value if target else None,
             target_unit=target.unit if target else None,
-            params_digest=params_digest(task),
+            params_digest=params_digest(task, self.index_prefix),
             include_in_reporting=include if include is not None else not self.admin,
             warmup=Phase(
                 warmup.requests,
@@ -221,9 +231,9 @@ class TaskMeasurements:
             throughput=throughput,
             latency_ms=latency,
             service_time_ms=service_time,
-            client_wait_ms=_distribution(tally.client_wait, ranks) if is_open else None,
+            client_wait_ms=distribution_ms(tally.client_wait, ranks) if is_open else None,
             driver_lag_ms=driver_lag,
-            schedule_lag_ms=_distribution(tally.schedule_lag, ranks) if is_open else None,
+            schedule_lag_ms=distribution_ms(tally.schedule_lag, ranks) if is_open else None,
             driver_share_ratio=driver_share,
             within_ms=_within(task, tally, unsent),
             histograms=_histograms(tally),
@@ -244,6 +254,7 @@ class TaskMeasurements:
             bytes_sent=tally.bytes_sent or None,
             bytes_received=tally.bytes_received if tally.bytes_sent else None,
             status_codes={str(status): count for status, count in sorted(tally.statuses.items())},
+            slices=_slice_plan(self.time, tally.overlapping) if isinstance(self.time, SlicedTime) else None,
         )
 
     @property
@@ -266,25 +277,28 @@ class TaskMeasurements:
         return min(end.end_ns if end.start_ns is None else end.start_ns for end in ends)
 
     def _duration_s(self) -> float:
-        return (max(end.end_ns for end in self.ends.values()) - self._start_ns()) / NS
+        return self._own_s(max(end.end_ns for end in self.ends.values()))
+
+    def _own_s(self, at_ns: int) -> float:
+        """Return the seconds of own time from the task's start to a time of the wall clock."""
+        return (self.time.own_ns(at_ns) - self.time.own_ns(self._start_ns())) / NS
 
     def _window(self, inside_warmup: bool) -> Window:
         """Return the measurement window in seconds since the task's start."""
         task = self.task
         if inside_warmup or not self._begun:
             return Window(0.0, self._duration_s())
-        start_ns = self._start_ns()
         ends = self.ends.values()
         last = max((ns for end in ends if (ns := end.last_measured_received_ns) is not None), default=None)
-        last_s = self._duration_s() if last is None else (last - start_ns) / NS
+        last_s = self._duration_s() if last is None else self._own_s(last)
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
             period_s = measured_period_s(task)
             # a task that ended early (exhausted, stopped) has a window up to its end
             end_s = last_s if period_s is None else min(warmup_s + period_s, self._duration_s())
             return Window(warmup_s, max(warmup_s, end_s))
-        first = min((ns for end in ends if (ns := end.first_measured_ns) is not None), default=start_ns)
-        return Window((first - start_ns) / NS, last_s)
+        first = min((ns for end in ends if (ns := end.first_measured_ns) is not None), default=self._start_ns())
+        return Window(self._own_s(first), last_s)
 
     def _arrivals_s(self) -> float:
         """Return the time that the measured arrivals of a task that ends by numbers take by its schedule, in s.
@@ -292,14 +306,14 @@ class TaskMeasurements:
         Each arrival has the gap after it. 0 where no schedule says it beforehand.
         """
         schedule, has_window = self.task.schedule, self.task.is_time_based or self.task.schedule.stages
-        if schedule.rate is None or schedule.custom or has_window:
+        if schedule.rate is None or schedule.custom or has_window or isinstance(self.time, SlicedTime):
             return 0.0
         places = (self.warmup.sent, self.warmup.sent + self.measured.sent)
         begin_ns, end_ns = due_times(rate_segments(schedule, self.per_request), map(float, places))
         return (end_ns - begin_ns) / NS
 
     def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
-        length_s = window.end_s - window.start_s
+        length_s = self.time.measured_s(window.start_s, window.end_s)
         # what completed in the window, whatever its due time
         in_window = self.measured.in_window_units + self.warmup.in_window_units
         units = tally.units if inside_warmup else in_window
@@ -311,11 +325,15 @@ class TaskMeasurements:
         return Throughput(self._unit, mean, statistics.median(rates), min(rates), max(rates))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
-        """Return the units in each whole second of the window: only measured ones where the task ends by numbers."""
+        """Return the units per second in each whole second of the window.
+
+        Only measured ones where the task ends by numbers, or in slices, of which the first part is not measured.
+        """
         by_time = self.task.is_time_based or self.task.schedule.stages or inside_warmup
-        phases = (False, True) if by_time else (False,)
+        phases = (False, True) if by_time and not isinstance(self.time, SlicedTime) else (False,)
         return [
             sum(self.units_by_second.get((second, warmup), 0.0) for warmup in phases)
+            / self.time.measured_s(second, second + 1)
             for second in _whole_seconds(window)
         ]
 
@@ -329,7 +347,7 @@ class TaskMeasurements:
         thinking_s = tally.requests * self.task.think_time_s
         # the ramp-up lets client i of n begin i/n of it late
         begins_s = (self.task.schedule.ramp_up_s * number / clients for number in range(clients))
-        present_s = sum(max(0.0, window.end_s - max(window.start_s, begin_s)) for begin_s in begins_s)
+        present_s = sum(self.time.measured_s(max(window.start_s, begin_s), window.end_s) for begin_s in begins_s)
         if not present_s or tally.requests < 10 * clients:
             return None  # too few: the ends of the window would be most of it
         return max(0.0, 1 - (in_service_s + thinking_s) / present_s)
@@ -337,9 +355,12 @@ class TaskMeasurements:
     def _drift_ratio(self, window: Window) -> float | None:
         """Return the relative change of throughput (closed loop) or median latency (open).
 
-        None if it cannot be determined, and with stages, which are meant to change it.
+        None if it cannot be determined, with stages, which are meant to change it, and in slices, whose warmup is cut
+        by the comparison.
         """
         if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or self.task.schedule.stages:
+            return None
+        if isinstance(self.time, SlicedTime):
             return None
         if not self.task.schedule.is_open:
             return drift.relative_change(drift.section_means(self._rates(window, inside_warmup=False)))
@@ -381,6 +402,11 @@ class TaskMeasurements:
         return rate_segments(schedule, self.per_request)[-1].rate_end
 
 
+def _slice_plan(time: SlicedTime, overlapping: int) -> SlicePlan:
+    lengths_s = time.length_ns / NS, time.gap_ns / NS, time.settle_ns / NS
+    return SlicePlan(*lengths_s, time.sides, time.side, time.seed, time.skipped, overlapping)
+
+
 def _whole_seconds(window: Window) -> range:
     return range(math.ceil(window.start_s - 1e-9), math.floor(window.end_s + 1e-9))
 
@@ -391,26 +417,6 @@ def _error_kinds(errors: Errors) -> dict[str, ErrorKind]:
         evidence = errors.evidence.get(kind) or Evidence("")
         kinds[kind] = ErrorKind(count, errors.examples[kind], evidence.request, evidence.status, evidence.body)
     return kinds
-
-
-_NOTHING = Counts()
-
-
-def _distribution(counts: Counts, ranks: tuple[float, ...], beyond: Counts = _NOTHING) -> dict[str, float] | None:
-    """Return mean, min, max and percentiles in ms, by name; None when nothing was counted.
-
-    `beyond` holds requests that took longer than was measured. A figure that falls among them, as the maximum does, is
-    inf; its name with `_at_least` has what is known.
-    """
-    if not counts.buckets and not beyond.buckets:
-        return None
-    figures = {"mean": counts.mean_ns, "min": float(counts.min_ns)} if counts.buckets else {}
-    figures["max"] = math.inf if beyond.buckets else float(counts.max_ns)
-    figures |= {f"p{rank:g}": value for rank, value in percentiles_ns(counts, ranks, beyond.count).items()}
-    if beyond.buckets:
-        figures["max_at_least"] = float(max(counts.max_ns, beyond.max_ns))
-        figures |= {f"p{rank:g}_at_least": value for rank, value in at_least_ns(counts, ranks, beyond).items()}
-    return {name: value / 1e6 for name, value in figures.items()}
 
 
 def _spread(numbers: Spread) -> dict[str, float]:
@@ -444,12 +450,16 @@ def _named(name: str, part: Any) -> NamedRequest:
         name=name,
         requests=part.requests,
         errors=part.errors,
-        service_time_ms=_distribution(part.service_time, ranks, part.beyond),
+        service_time_ms=distribution_ms(part.service_time, ranks, part.beyond),
         histogram=encode(part.service_time) if good else None,
     )
 
 
-def params_digest(task: Task) -> str:
-    """Return the digest of what a task asks: 16 hex digits of the sha256 of its operation's type and parameters."""
-    asked: Mapping[str, Any] = {"type": task.operation.type, "params": task.operation.params}
+def params_digest(task: Task, index_prefix: str = "") -> str:
+    """Return the digest of what a task asks: 16 hex digits of the sha256 of its operation's type and parameters.
+
+    The `index_prefix` of names does not count.
+    """
+    params = without_prefix(task.operation.params, index_prefix)
+    asked: Mapping[str, Any] = {"type": task.operation.type, "params": params}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]

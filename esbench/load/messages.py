@@ -14,6 +14,7 @@ from esbench.cluster.options import ClientOptions, Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError
 from esbench.measure.cpu_time import Usage
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
 from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.requests.ledger import Ledger
@@ -114,25 +115,24 @@ class Prepare:
 
 @dataclass(frozen=True)
 class RunStep:
-    """Coordinator -> worker: begin `tasks` of the step at `start_ns`, the first of them with the step's clock.
+    """Coordinator -> worker: begin `tasks` of the step in their `time`, the first of them with the step's clock.
 
     The first one goes to every worker of the step; further ones follow for tasks that wait for clients of others.
     """
 
     step: int
-    start_ns: int
+    time: WholeTime
     tasks: frozenset[str]
 
 
 @dataclass(frozen=True)
 class TaskSeconds:
-    """Closed seconds of a task that began at `start_ns`.
+    """Closed seconds of a task, in its own time.
 
-    The worker has now sent all of the task's seconds before number `closed_until`, counted from 0 at `start_ns`.
+    The worker has now sent all of the task's seconds before number `closed_until`, counted from 0 at its begin.
     """
 
     task: str
-    start_ns: int
     seconds: tuple[Second, ...]
     closed_until: int
 

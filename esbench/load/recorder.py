@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from esbench.load.hot import Link, Meter
 from esbench.measure.histogram import Counts
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second, Spread, Tally
-from esbench.measure.verdict import TIMEOUT, Details, Verdict
+from esbench.measure.verdict import SAMPLED_TOOK, TIMEOUT, TOOK, Details, Verdict
 
 NS = 1_000_000_000
 
@@ -22,7 +23,7 @@ def _count_details(tally: Tally, details: Details) -> None:
     for name, count in details.results.items():
         tally.part(name).requests += count
     if details.took_ms is not None:
-        took = tally.part("took")
+        took = tally.part(SAMPLED_TOOK if details.sampled else TOOK)
         took.requests += 1
         took.service_time.add(details.took_ms * 1_000_000)
     for name, number in details.returned.items():
@@ -32,15 +33,21 @@ def _count_details(tally: Tally, details: Details) -> None:
 class Recorder(Meter):
     """The counter of one task's requests in one worker. All times are ns of one monotonic clock.
 
-    `start_ns` is the task's start. `window_ns` is the measurement window [start, end) of a time-based task, None for
-    one that ends by numbers. `within_ns` are sorted thresholds, counted exactly over good replies.
+    `time` is the task's, in whose own seconds it counts. `window_ns` is the measurement window [start, end) of a
+    time-based task, None for one that ends by numbers or is raced in slices. `within_ns` are sorted thresholds, counted
+    exactly over good replies.
     """
 
     def __init__(
-        self, start_ns: int, *, is_open: bool, window_ns: tuple[int, int] | None = None, within_ns: tuple[int, ...] = ()
+        self,
+        time: WholeTime,
+        *,
+        is_open: bool,
+        window_ns: tuple[int, int] | None = None,
+        within_ns: tuple[int, ...] = (),
     ) -> None:
         super().__init__(is_open, within_ns)
-        self.start_ns = start_ns
+        self.time = time
         self.first_measured_ns: int | None = None  # the first arrival (closed loop: send) of the measurement
         self._is_open = is_open
         self._within_ns = within_ns
@@ -60,6 +67,7 @@ class Recorder(Meter):
         """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
         tally = self.count_apart(received_ns, warmup)
         tally.requests += 1
+        tally.overlapping += self.time.is_beside(received_ns)
         if not warmup:
             self.last_received_ns = received_ns
         service_ns = received_ns - sent_ns
@@ -135,7 +143,7 @@ class Recorder(Meter):
         What is reported late of a closed second is counted in the first open one.
         """
         self.fold()
-        self._closed_until = max(self._closed_until, (now_ns - self.start_ns) // NS)
+        self._closed_until = max(self._closed_until, self.time.second_of(now_ns))
         for second, warmup in sorted(key for key in self._tallies if key[0] < self._closed_until):
             tally = self._tallies.pop((second, warmup))
             tally.settle()
@@ -149,24 +157,25 @@ class Recorder(Meter):
         """
         if self.first_measured_ns is None and not warmup:
             self.first_measured_ns = at_ns
-        key = (max(self._closed_until, (at_ns - self.start_ns) // NS), warmup)
+        key = (max(self._closed_until, self.time.second_of(at_ns)), warmup)
         if key not in self._tallies:
             self._tallies[key] = Tally(within=[0] * len(self._within_ns))
         return self._tallies[key]
 
     def move_to(self, at_ns: int, warmup: bool) -> bool:
-        """Make the second and phase of a time the current segment; never back to the warmup, or in time.
+        """Make the second and phase of a time the current segment; never back in time, or in a second to its warmup.
 
-        Returns False, and does nothing, where that would be a step back: requests of the warmup complete beside the
-        first ones of the measurement.
+        Returns False, and does nothing, where that would be a step back (requests of the warmup complete beside the
+        first ones of the measurement), and for a request that is still in flight when another side has its slice.
         """
-        if at_ns < self.from_ns or (warmup and self.until_ns and not self.is_warmup):
+        is_back = at_ns < self.from_ns or (warmup and not self.is_warmup and at_ns < self.until_ns)
+        if is_back or self.time.is_beside(at_ns):
             return False
         self.fold()
         self._tally = self.count_apart(at_ns, warmup)
         self.is_warmup = warmup
         self.is_in_window = self._lies_in_window(at_ns, warmup)
-        from_ns = self.start_ns + max(self._closed_until, (at_ns - self.start_ns) // NS) * NS
+        from_ns = self.time.at_ns(max(self._closed_until, self.time.second_of(at_ns)) * NS)
         until_ns = from_ns + NS
         for edge_ns in self._window_ns or ():
             if edge_ns <= at_ns:

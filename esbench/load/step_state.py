@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from esbench.errors import RaceError
@@ -11,6 +11,7 @@ from esbench.load.checks import incomplete
 from esbench.load.health import Watch
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
 from esbench.model import ANY_TASK, Step
 from esbench.record.model import Check, TaskResult
@@ -39,6 +40,11 @@ class RunningStep:
     def cut_short(self) -> None:
         """Record that tasks that end from now on do not end by themselves: the race is over, or the user stops it."""
         self._is_cut_short = True
+
+    def begin(self, tasks: Collection[str], time: WholeTime) -> None:
+        """Let tasks that have waited for others begin in their `time`."""
+        for name in tasks:
+            self._measurements[name].time = time
 
     @property
     def ended(self) -> bool:

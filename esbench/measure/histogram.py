@@ -212,6 +212,26 @@ def at_least_ns(counts: Counts, ranks: tuple[float, ...], beyond: Counts) -> dic
     return {rank: ns for rank, ns in percentiles_ns(together, ranks).items() if known[rank] == math.inf}
 
 
+_NOTHING = Counts()
+
+
+def distribution_ms(counts: Counts, ranks: tuple[float, ...], beyond: Counts = _NOTHING) -> dict[str, float] | None:
+    """Return mean, min, max and percentiles in ms, by name; None when nothing was counted.
+
+    `beyond` holds requests that took longer than was measured. A figure that falls among them, as the maximum does, is
+    inf; its name with `_at_least` has what is known.
+    """
+    if not counts.buckets and not beyond.buckets:
+        return None
+    figures = {"mean": counts.mean_ns, "min": float(counts.min_ns)} if counts.buckets else {}
+    figures["max"] = math.inf if beyond.buckets else float(counts.max_ns)
+    figures |= {f"p{rank:g}": value for rank, value in percentiles_ns(counts, ranks, beyond.count).items()}
+    if beyond.buckets:
+        figures["max_at_least"] = float(max(counts.max_ns, beyond.max_ns))
+        figures |= {f"p{rank:g}_at_least": value for rank, value in at_least_ns(counts, ranks, beyond).items()}
+    return {name: value / 1e6 for name, value in figures.items()}
+
+
 def supported(ranks: tuple[float, ...], samples: int) -> tuple[float, ...]:
     """Return the percentiles that `samples` suffice for: p90 from 36, p99 from 368, p99.9 from 3,688; up to p50 always.
 

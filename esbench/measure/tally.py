@@ -83,10 +83,11 @@ class Tally:
 
     `requests` are completed ones, good and failed; `units` what the server acknowledged. Of these, `in_window` and
     `in_window_units` completed inside the measurement window, whatever their due time. `waited` arrivals found no free
-    client; `backlog` (of one second, not of a sum) were still waiting for one. Until `settle` is called, `punctual` is
-    the driver lag of requests that waited for no client. `within` counts good replies by the lowest of the task's
-    thresholds that each has kept. `bytes_sent` and `bytes_received` are those of all exchanges over connections of
-    esbench's own; `statuses` counts replies by their HTTP status.
+    client; `backlog` (of one second, not of a sum) were still waiting for one. `overlapping` requests ended while
+    another side had its slice. Until `settle` is called, `punctual` is the driver lag of requests that waited for no
+    client. `within` counts good replies by the lowest of the task's thresholds that each has kept. `bytes_sent` and
+    `bytes_received` are those of all exchanges over connections of esbench's own; `statuses` counts replies by their
+    HTTP status.
 
     Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted in
     `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
@@ -100,6 +101,7 @@ class Tally:
     in_window_units: float = 0
     waited: int = 0
     backlog: int = 0
+    overlapping: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
     statuses: dict[int, int] = field(default_factory=dict)
@@ -154,6 +156,7 @@ class Tally:
         self.in_window_units += other.in_window_units
         self.waited += other.waited
         self.backlog += other.backlog
+        self.overlapping += other.overlapping
         self.bytes_sent += other.bytes_sent
         self.bytes_received += other.bytes_received
         for status, count in other.statuses.items():

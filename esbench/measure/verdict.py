@@ -19,12 +19,13 @@ class Evidence:
 class Details:
     """Extra figures from a reply: document counts per result ("created", "noop") and the server's `took`.
 
-    `returned` are numbers, by name, that a track's own runner returned.
+    `returned` are numbers, by name, that a track's own runner returned. `sampled`: `took_ms` is that of some requests.
     """
 
     results: Mapping[str, int] = field(default_factory=dict)
     took_ms: int | None = None
     returned: Mapping[str, float] = field(default_factory=dict)
+    sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Verdict:
         """True if there was no connection to receive a reply on; a timeout is not such an error."""
         return self.error in CONNECTION_ERRORS
 
+
+TOOK, SAMPLED_TOOK = "took", "took (sampled)"  # names under which the server's own time is counted
 
 # Kinds of failure.
 ASSERTION = "assertion"  # ends a race whatever it tolerates

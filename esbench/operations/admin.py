@@ -105,7 +105,9 @@ _ilm = partial(request, feature=ILM)
 _ml = partial(request, feature=ML)
 
 TYPES = (
-    request("node-stats", "The statistics of all nodes.", "GET /_nodes/stats", {}, traits=MEASURED),
+    request(
+        "node-stats", "The statistics of all nodes.", "GET /_nodes/stats", {}, traits=replace(MEASURED, reads=True)
+    ),
     request("put-settings", "Change settings of the cluster.", "PUT /_cluster/settings", {"body": BODY}),
     request(
         "put-pipeline",

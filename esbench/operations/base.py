@@ -27,6 +27,9 @@ class Traits:
     """Properties of an operation type, stated once where it is declared. None has a default.
 
     administrative: hidden from the summary unless it failed.
+    load: its requests may be repeated for any time, as searches may; False if it does something once, as a reindex;
+    None if that depends on the request: a task of it is load if it repeats it.
+    reads: it changes no document; None if that depends on the request.
     in_composite: may be a request of a composite.
     sends_corpora: sends documents of the track's corpora: those that `corpora` or `corpus` names, else all; none if it
     has a `body`. They are prepared before the race.
@@ -39,6 +42,8 @@ class Traits:
     """
 
     administrative: bool
+    load: bool | None
+    reads: bool | None
     in_composite: bool
     sends_corpora: bool
     in_file_order: bool
@@ -51,6 +56,8 @@ class Traits:
 
 MEASURED = Traits(
     administrative=False,
+    load=True,
+    reads=False,
     in_composite=False,
     sends_corpora=False,
     in_file_order=False,
@@ -61,7 +68,9 @@ MEASURED = Traits(
     node_features=frozenset(),
 )
 REQUEST = replace(MEASURED, in_composite=True)
-ADMINISTRATIVE = replace(MEASURED, administrative=True)
+READ = replace(REQUEST, reads=True)
+MEASURED_ONCE = replace(MEASURED, load=False)
+ADMINISTRATIVE = replace(MEASURED_ONCE, administrative=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +173,10 @@ class OperationType:
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         """Raise TrackError, as `check` does, for parameters of a request in a composite."""
         self.check(params, where)
+
+    def reads(self, params: Mapping[str, Any]) -> bool:
+        """True if an operation with these parameters is known to change no document."""
+        return bool(self.traits.reads)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         """Return the number of units per request, for target rates in the operation's unit.

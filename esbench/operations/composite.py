@@ -34,7 +34,7 @@ _REFERENCES = {
 
 class Composite(OperationType):
     name = "composite"
-    traits = REQUEST
+    traits = replace(REQUEST, load=None, reads=None)
     doc = "Several requests as one operation, each with its own row; streams run beside each other."
     parameters = {
         "requests": Parameter(
@@ -59,6 +59,9 @@ class Composite(OperationType):
         super().check(params, where)  # its requests were checked with those around it
         if params.get("max-connections") is not None:
             raise TrackError('"max-connections" belongs to the outermost composite', where=where)
+
+    def reads(self, params: Mapping[str, Any]) -> bool:
+        return _all_read(params["requests"])
 
     def compile(self, context: TaskContext) -> Program:
         return _CompositeProgram(context)
@@ -94,6 +97,17 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
         names[name] = kind
         if kind == Composite.name:
             _check_elements(element["requests"], names, where)
+
+
+def _all_read(elements: Sequence[Mapping[str, Any]]) -> bool:
+    """True if each request of a composite that was checked is known to change no document."""
+    from esbench.operations import builtin_operations
+
+    types = builtin_operations()
+    return all(
+        _all_read(element["stream"]) if "stream" in element else types.get(element["operation-type"]).reads(element)
+        for element in elements
+    )
 
 
 def _tolerated(elements: Sequence[Mapping[str, Any]]) -> Iterator[TrackError]:

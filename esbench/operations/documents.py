@@ -11,7 +11,7 @@ from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_docume
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.model import Index
-from esbench.operations.base import MEASURED, REQUEST, OperationType, TaskContext
+from esbench.operations.base import MEASURED, READ, OperationType, TaskContext
 from esbench.operations.parameters import REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.requests.ledger import Ledger
@@ -26,7 +26,7 @@ _FRESH = "esbench-fresh-document"  # the variable that an insert's own document 
 
 class Get(OperationType):
     name = "get"
-    traits = REQUEST
+    traits = READ
     asks_index = True
     doc = "GET one document by its id."
     parameters = {

@@ -15,7 +15,7 @@ from esbench.errors.json_faults import json_fault
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_plain
-from esbench.requests.exchange import ClientProgram, RequestFailed, Script, ScriptSession
+from esbench.requests.exchange import ClientProgram, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Request, TemplateProgram
 from esbench.requests.templates import RequestTemplate
 
@@ -57,6 +57,10 @@ class Exchanges(VariableScript):
     def draw(self) -> Any:
         return self._program.draw()
 
+    def first(self, drawn: Any) -> RenderedRequest:
+        """Return the first request of a draw; a program of one request has no other."""
+        return RenderedRequest.of(self._program.exchanges[0].render(drawn))
+
     async def play(self, session: ScriptSession, drawn: Any) -> Verdict:
         verdict = GOOD
         for exchange in self._program.exchanges:
@@ -82,6 +86,26 @@ def insist(verdict: Verdict) -> Verdict:
 
 
 @dataclass(frozen=True)
+class RenderedRequest:
+    """A rendered request, taken apart: `target` is path and query."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @classmethod
+    def of(cls, rendered: RequestBytes) -> RenderedRequest:
+        """Take a rendered request apart; the length of its body is left out of its headers."""
+        head, _, body = b"".join(bytes(piece) for piece in rendered).partition(b"\r\n\r\n")
+        line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
+        method, target, _ = line.split(" ")
+        headers = dict(header.split(": ", 1) for header in lines)
+        headers.pop("Content-Length", None)
+        return cls(method, target, headers, body)
+
+
+@dataclass(frozen=True)
 class Question:
     """A request with its values filled in: `target` is path and query, `body` the decoded JSON."""
 
@@ -96,19 +120,14 @@ class Questions(Exchanges):
 
     def question(self, drawn: Any) -> Question:
         """Return the request of a draw; raises RequestFailed if its body is not a JSON object."""
-        rendered = self._program.exchanges[0].render(drawn)
-        head, _, body = b"".join(bytes(piece) for piece in rendered).partition(b"\r\n\r\n")
-        line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
-        method, target, _ = line.split(" ")
-        headers = dict(header.split(": ", 1) for header in lines)
-        headers.pop("Content-Length", None)
+        request = self.first(drawn)
         try:
-            content = json.loads(body or b"{}")
+            content = json.loads(request.body or b"{}")
         except ValueError:
-            raise RequestFailed("bad request", f"the body is not JSON: {json_fault(body)}") from None
+            raise RequestFailed("bad request", f"the body is not JSON: {json_fault(request.body)}") from None
         if not isinstance(content, dict):
             raise RequestFailed("bad request", "the body is not a JSON object")
-        return Question(method, target, headers, content)
+        return Question(request.method, request.target, request.headers, content)
 
 
 class DrawnProgram(TemplateProgram):

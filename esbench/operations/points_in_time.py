@@ -15,7 +15,7 @@ from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, ask, query_of
-from esbench.operations.base import REQUEST, OperationType, TaskContext, Traits
+from esbench.operations.base import READ, OperationType, TaskContext, Traits
 from esbench.operations.drawn import Exchanges
 from esbench.operations.pagination import noted
 from esbench.operations.parameters import Parameter
@@ -38,7 +38,7 @@ class PartOfComposite(OperationType):
     parameters: Mapping[str, Parameter] = field()  # not the empty one of the base
     program: Callable[[TaskContext], Program]
     feature: Feature | None
-    traits: Traits = REQUEST
+    traits: Traits = READ
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         raise TrackError(f'"{self.name}" can only be a request of a composite', where=where)

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.measure.verdict import Details, Verdict
-from esbench.operations.base import MEASURED, REQUEST, OperationType, TaskContext
+from esbench.operations.base import READ, REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram, Questions, insist
 from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.replies import judge_plain, judge_raw_bulk, needing
@@ -21,12 +21,13 @@ from esbench.requests.templates import json_text, plain
 _QUERY = Parameter("query string parameters, with variables", (dict,))
 ESQL = Feature("ES|QL", (8, 11))
 SQL = Feature("SQL", (6, 3), (1, 0))
+_QUERIES = ("/_search", "/_msearch", "/_count")  # whatever their method
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
 
 class RawRequest(OperationType):
     name = "raw-request"
-    traits = REQUEST
+    traits = replace(REQUEST, load=None, reads=None)
     doc = "Any request; good when its status is 2xx or one to ignore, and no document of a `_bulk` was refused."
     parameters = {
         "method": Parameter("the HTTP method", default="GET"),
@@ -45,6 +46,10 @@ class RawRequest(OperationType):
         for status in _statuses(params):
             if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
+
+    def reads(self, params: Mapping[str, Any]) -> bool:
+        path = str(params["path"]).partition("?")[0]
+        return str(params.get("method") or "GET").upper() == "GET" or path.endswith(_QUERIES)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
@@ -87,7 +92,7 @@ def _judge_ignoring(statuses: set[int | None], judge: Judge) -> Judge:
 
 class FieldCaps(OperationType):
     name = "field-caps"
-    traits = REQUEST
+    traits = READ
     doc = "Ask which fields there are, of which types."
     parameters = {
         "index": Parameter("the index or indices; all by default", (str, list)),
@@ -111,7 +116,7 @@ class FieldCaps(OperationType):
 
 class Esql(OperationType):
     name = "esql"
-    traits = REQUEST
+    traits = READ
     doc = "An ES|QL query, whose results must not be partial."
     feature = ESQL
     profile = False
@@ -141,7 +146,7 @@ class Esql(OperationType):
 
 class EsqlProfile(Esql):
     name = "esql-profile"
-    traits = MEASURED
+    traits = replace(READ, in_composite=False)
     doc = "An ES|QL query that the server profiles."
     profile = True
 
@@ -168,7 +173,7 @@ def _judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
 
 class Sql(OperationType):
     name = "sql"
-    traits = REQUEST
+    traits = READ
     feature = SQL
     doc = "An SQL query and, by its cursor, its further pages; first-page and next-page have rows of their own."
     unit = "pages"

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 from esbench.cluster.bounded import MOST_BYTES
@@ -124,6 +125,7 @@ def judge_search(status: int, body: bytes, drawn: object) -> Verdict:
     return judge_shards(decoded)
 
 
+_SAMPLED_OF = 16
 _TOOK = re.compile(rb'"took":(\d{1,15})')
 _TOTAL = re.compile(rb'"hits":\{"total":(?:\{"value":)?(\d{1,18})')
 
@@ -132,6 +134,22 @@ def judge_in_detail(status: int, body: bytes, drawn: object) -> Verdict:
     """Judge a search as `judge_search` does, and add the details (hits, `took`) from the reply's beginning."""
     verdict = judge_search(status, body, drawn)
     return verdict if verdict.error is not None else replace(verdict, details=search_details(body))
+
+
+def sampling_took(judge: Judge) -> Judge:
+    """Return the judge of a search that adds the server's `took` to the first of every `_SAMPLED_OF` good replies.
+
+    Each one would cost more than all else that a judge does.
+    """
+    is_sampled = cycle([True, *[False] * (_SAMPLED_OF - 1)]).__next__
+
+    def sampling(status: int, body: bytes, drawn: object) -> Verdict:
+        verdict = judge(status, body, drawn)
+        if is_sampled() and verdict is GOOD:
+            return Verdict(details=Details(took_ms=_took_ms(body), sampled=True))
+        return verdict
+
+    return sampling
 
 
 def search_details(body: bytes) -> Details:

@@ -25,7 +25,7 @@ from esbench.operations.administrative import (
     running,
     segment,
 )
-from esbench.operations.base import MEASURED, TaskContext
+from esbench.operations.base import MEASURED_ONCE, TaskContext
 from esbench.operations.parameters import Parameter
 from esbench.requests.exchange import RequestFailed, ScriptSession
 
@@ -133,7 +133,7 @@ TYPES = (
             "request-params": QUERY,
         },
         in_turn(_downsample),
-        traits=MEASURED,
+        traits=MEASURED_ONCE,
         feature=DOWNSAMPLING,
     ),
     AdministrativeType(
@@ -142,6 +142,6 @@ TYPES = (
         {"body": BODY, **POLLING, "request-params": QUERY},
         _reindex,
         unit="docs",
-        traits=replace(MEASURED, node_features=frozenset({"reindex"})),
+        traits=replace(MEASURED_ONCE, node_features=frozenset({"reindex"})),
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.errors.json_faults import json_fault
-from esbench.operations.base import REQUEST, OperationType, TaskContext
+from esbench.operations.base import READ, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
     SCROLL_KEEP_ALIVE,
@@ -23,7 +23,7 @@ from esbench.operations.pagination import (
     with_composite,
 )
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.replies import judge_in_detail, judge_search
+from esbench.operations.replies import judge_in_detail, judge_search, sampling_took
 from esbench.requests.programs import Program, Request, TemplateProgram, template_of
 from esbench.requests.templates import RequestTemplate
 
@@ -108,7 +108,7 @@ class _ByPages(OperationType):
 
 class ScrollSearch(_ByPages):
     name = "scroll-search"
-    traits = REQUEST
+    traits = READ
     asks_index = True
     doc = "Scroll through a search; first-page, next-page and close have rows of their own."
     parameters = {
@@ -125,7 +125,7 @@ class ScrollSearch(_ByPages):
 
 class Search(ScrollSearch):
     name = "search"
-    traits = REQUEST
+    traits = READ
     doc = (
         "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
         "which counts pages (first-page, next-page and close have rows of their own)."
@@ -144,7 +144,7 @@ class Search(ScrollSearch):
         if params.get("pages") is not None:
             return super().compile(context)
         template = _template(context, f"{target(context)}/_search", params.get("body"), _size(params))
-        judge = judge_in_detail if flag(params.get("detailed-results")) else judge_search
+        judge = judge_in_detail if flag(params.get("detailed-results")) else sampling_took(judge_search)
         return TemplateProgram(context, [Request(template, judge)])
 
 
@@ -180,7 +180,7 @@ class _InPointInTime(_ByPages):
 
 class PaginatedSearch(_InPointInTime):
     name = "paginated-search"
-    traits = REQUEST
+    traits = READ
     doc = "Page through a sorted search by search_after; first-page and next-page have rows of their own."
     parameters = {
         **_ONE_PAGE,
@@ -206,7 +206,7 @@ class PaginatedSearch(_InPointInTime):
 
 class CompositeAgg(_InPointInTime):
     name = "composite-agg"
-    traits = REQUEST
+    traits = READ
     feature = COMPOSITE_AGGREGATIONS
     doc = "Page through the buckets of a composite aggregation; first-page and next-page have rows of their own."
     parameters = {

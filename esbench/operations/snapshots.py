@@ -20,7 +20,7 @@ from esbench.operations.administrative import (
     running,
     segment,
 )
-from esbench.operations.base import MEASURED, TaskContext
+from esbench.operations.base import MEASURED_ONCE, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.operations.replies import judge_shards
 from esbench.requests.exchange import RequestFailed, ScriptSession
@@ -130,14 +130,14 @@ TYPES = (
         {**_SNAPSHOT, **_RECHECK},
         _wait_until_taken,
         unit="bytes",
-        traits=MEASURED,
+        traits=MEASURED_ONCE,
     ),
     AdministrativeType(
         "wait-for-current-snapshots-create",
         "Wait until no snapshot of a repository is being taken.",
         {**_REPOSITORY, **_RECHECK, "request-params": QUERY},
         _wait_for_current,
-        traits=MEASURED,
+        traits=MEASURED_ONCE,
     ),
     AdministrativeType(
         "wait-for-recovery",
@@ -145,6 +145,6 @@ TYPES = (
         {"index": Parameter("the index or indices", (str, list), required=True), **_RECHECK},
         _wait_for_recovery,
         unit="bytes",
-        traits=MEASURED,
+        traits=MEASURED_ONCE,
     ),
 )

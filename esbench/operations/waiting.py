@@ -13,7 +13,7 @@ from typing import Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, AdministrativeType, ask, at, query_of, running, segment
-from esbench.operations.base import ADMINISTRATIVE, MEASURED, TaskContext
+from esbench.operations.base import ADMINISTRATIVE, MEASURED_ONCE, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.requests.exchange import RequestFailed, Run, ScriptSession
 
@@ -177,7 +177,7 @@ TYPES = (
             "retry-wait-interval": Parameter("seconds between two requests", SECONDS, 60, duration=True),
         },
         _run_until,
-        traits=MEASURED,
+        traits=MEASURED_ONCE,
         refuse=_refuse,
     ),
 )

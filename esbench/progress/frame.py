@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from esbench.errors.short import beginning
 from esbench.events.progress import Job
+from esbench.progress.estimate import RunningEstimate
 from esbench.progress.race_state import RecentFigures, RunningTask, Servers
+from esbench.progress.sides import Sides, estimates
 from esbench.progress.task_progress import FollowingProgress
 from esbench.progress.texts import how_long, job_text, milliseconds
 from esbench.units import format_number
@@ -26,6 +28,7 @@ _COLUMNS = (
 )
 _SHORT = (("left", 16), ("throughput", 13), ("target", 6), ("p50 ms", 6), ("p99 ms", 6), ("errors", 6))
 _SHORT_NAME = 20
+_OF_SIDES = (("difference [95 %]", 23), ("throughput", 13), ("p50 ms", 6), ("p99 ms", 6), ("errors", 6))
 _WIDTH_OF_FIGURES = sum(width + 1 for _, width in _COLUMNS)
 WIDE = _NAME + _PHASE + _BAR + _LEFT + 4 + _WIDTH_OF_FIGURES  # from here on a task is one line
 
@@ -47,15 +50,45 @@ def frame(race: FollowingProgress, jobs: Sequence[Job], screen: Screen, now_s: f
     lines: list[Line] = []
     tasks, rows = list(race.tasks.values()), max(3, screen.height - _ABOVE)
     if tasks:
-        lines.append(_heading(race, screen, now_s))
+        lines.append(_heading(race, _servers(race.servers), screen))
         lines += _tasks(tasks, screen, now_s, rows - 1 - len(jobs))
     lines += [_job(job, screen, now_s) for job in jobs]
     return lines[:rows]
 
 
-def _heading(race: FollowingProgress, screen: Screen, now_s: float) -> Line:
+def frame_of_sides(sides: Sides, jobs: Sequence[Job], screen: Screen, now_s: float) -> list[Line]:
+    """Return the lines of the view of several sides, as `frame` does: a task is a line, and one for each side."""
+    lines: list[Line] = []
+    rows = max(3, screen.height - _ABOVE)
+    for name, tasks in sides.running():
+        names = max(_NAME, min(len(name), screen.width - _PHASE - _BAR - _LEFT - 3))
+        latest = max(filter(None, tasks), key=lambda task: task.left_s(now_s) or 0.0)
+        lines += [_how_far(latest, names, screen.width, screen, now_s), _header(_SHORT_NAME, _OF_SIDES)]
+        for side, task, difference in zip(sides.members, tasks, estimates(tasks), strict=True):
+            lines.append([(_fit(f"  {side.name}", _SHORT_NAME), "bold"), *_side_row(task, difference, now_s)])
+    if lines:
+        first = max(sides.members, key=lambda side: side.number)
+        told = [f"{side.name} {told}" for side in sides.members if (told := _servers(side.servers))]
+        lines = [_heading(first, "; ".join(told), screen), *lines]
+        room = rows - len(jobs)
+        if len(lines) > room:
+            lines = [*lines[: max(0, room - 1)], [("...", "dim")]]
+    lines += [_job(job, screen, now_s) for job in jobs]
+    return lines[:rows]
+
+
+def _side_row(task: RunningTask | None, difference: RunningEstimate | None, now_s: float) -> Line:
+    """Return the figures of a side; empty if it has not begun the task, or has ended it."""
+    if task is None:
+        return []
+    of_second = task.of_second(now_s)
+    rate = _rate(task, of_second, now_s) if of_second.requests else task.phase(now_s)
+    told = str(difference or "")
+    return _cells(_OF_SIDES, task, (told, rate, *_times(of_second)))
+
+
+def _heading(race: FollowingProgress, servers: str, screen: Screen) -> Line:
     place = f"step {race.number + 1} of {len(race.steps)}"
-    servers = _servers(race.servers)
     return [(place, "bold"), (" " * max(2, screen.width - len(place) - len(servers)), ""), (servers, "cyan")]
 
 

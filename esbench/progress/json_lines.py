@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from esbench.events.progress import Job, print_to_stderr
+from esbench.progress.estimate import estimate, prepare_estimates
 from esbench.progress.race_state import RecentFigures, Sum, target_at
 from esbench.progress.task_progress import PrintedProgress
 from esbench.record.model import time_text
@@ -21,13 +23,25 @@ if TYPE_CHECKING:
 
 
 class JsonProgress(PrintedProgress):
-    """Progress as lines of JSON on stderr."""
+    """Progress as lines of JSON on stderr; of a `side`, with its name in each."""
 
     def __init__(
-        self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], None] = print_to_stderr,
+        clock: Callable[[], float] = time.monotonic,
+        lock: threading.RLock | None = None,
+        side: str = "",
     ) -> None:
-        super().__init__(write, clock)
+        super().__init__(write, clock, lock)
         self._jobs: set[Job] = set()
+        self._side = side
+        self._sides: tuple[JsonProgress, ...] = ()
+
+    def of_sides(self, names: Sequence[str]) -> tuple[JsonProgress, ...]:
+        prepare_estimates()
+        with self.lock:
+            self._sides = tuple(JsonProgress(self._write, self.clock, self.lock, name) for name in names)
+        return self._sides
 
     def say(self, message: str) -> None:
         self._tell("message", level="info", text=message)
@@ -65,8 +79,8 @@ class JsonProgress(PrintedProgress):
         super().step_begins(number, step)
         self._tell_step("prepare")
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
-        super().step_runs(number, units)
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
+        super().step_runs(number, units, stretch)
         self._tell_step("run")
 
     def second(self, task: str, second: Second) -> None:
@@ -124,8 +138,12 @@ class JsonProgress(PrintedProgress):
         )
 
     def tick(self) -> None:
-        """Write the state of every running job and task."""
+        """Write the state of every running job and task, also of the sides."""
         with self.lock:
+            for side in self._sides:
+                side.tick()
+            for contender in self._sides[1:]:
+                contender._tell_estimates(self._sides[0])
             for job in self._jobs:
                 self._tell_job(job, "run")
             now_s = self.clock()
@@ -140,6 +158,20 @@ class JsonProgress(PrintedProgress):
                     left_s=_rounded(task.left_s(now_s), 1),
                     cpu_core_percent=_rounded(self.servers.cpu_core_percent, 1),
                     heap_percent=_rounded(self.servers.heap_percent, 1),
+                )
+
+    def _tell_estimates(self, baseline: JsonProgress) -> None:
+        for name in self.tasks.keys() & baseline.tasks.keys():
+            found = estimate(baseline.tasks[name], self.tasks[name])
+            if found is not None:
+                self._tell(
+                    "estimate",
+                    task=name,
+                    step=self.number,
+                    baseline=baseline._side,
+                    percent=round(found.percent, 2),
+                    low_percent=round(found.low, 2),
+                    high_percent=round(found.high, 2),
                 )
 
     def _tell_step(self, phase: str) -> None:
@@ -157,9 +189,10 @@ class JsonProgress(PrintedProgress):
         )
 
     def _tell(self, event: str, **keys: Any) -> None:
-        at = time_text(datetime.now(UTC))
+        of_side = {"side": self._side} if self._side else {}
         with self.lock:
-            self._write(json.dumps({"event": event, "at": at, **keys}, allow_nan=False))
+            at = time_text(datetime.now(UTC))
+            self._write(json.dumps({"event": event, "at": at, **of_side, **keys}, allow_nan=False))
 
 
 def _times(figures: RecentFigures) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.race_state import Sum
+from esbench.progress.sides import SideProgress, Sides
 from esbench.progress.task_progress import PrintedProgress
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
@@ -30,6 +31,28 @@ class LineProgress(PrintedProgress):
         self._jobs: dict[Job, float] = {}  # the time of each one's last line
         self._task_said_s = 0.0
         self._lately: dict[str, Sum] = {}  # what each task did since then
+        self._sides: Sides | None = None
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        if self._sides is not None:
+            self._sides.tell_warnings(at_once=True)
+
+    def of_sides(self, names: Sequence[str]) -> tuple[SideProgress, ...]:
+        sides = Sides(self, names)
+        with self.lock:
+            if self._sides is not None:
+                self._sides.tell_warnings(at_once=True)
+            self._sides = sides
+        return sides.members
+
+    def show_step(self, number: int, steps: int, step: Step) -> None:
+        with self.lock:
+            self.say(announcement(number, steps, step))
+            self._begin_anew()
+
+    def show_result(self, number: int, steps: int, task: str, text: str) -> None:
+        self.say(f"{_INDENT}{task}: {text}")
 
     def say(self, message: str) -> None:
         with self.lock:
@@ -79,10 +102,16 @@ class LineProgress(PrintedProgress):
             for job, said_s in self._jobs.items():
                 if now_s - said_s >= EVERY_S:
                     self._jobs[job] = now_s
-                    self.say(f"{_INDENT}{f'{job.what}: ' if len(self._jobs) > 1 else ''}{job_text(job, now_s)}")
+                    name = f"{job.what}: " if self._sides or len(self._jobs) > 1 else ""
+                    self.say(f"{_INDENT}{name}{job_text(job, now_s)}")
+            if self._sides is not None:
+                self._sides.tell_warnings()
             length_s = now_s - self._task_said_s
             if length_s < EVERY_S:
                 return
+            if self._sides is not None:
+                for name, tasks in self._sides.running():
+                    self.say(f"{_INDENT}{name}: {self._sides.running_text(tasks, now_s)}")
             for name, task in self.tasks.items():
                 told = running_text(task, self._lately[name].figures, length_s, now_s)
                 self.say(f"{_INDENT}{f'{name}: ' if len(self.tasks) > 1 else ''}{told}")

@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self, TextIO
 
 from esbench.events.progress import Job, print_to_stderr
-from esbench.progress.frame import Line, frame
+from esbench.progress.frame import Line, frame, frame_of_sides
+from esbench.progress.sides import SideProgress, Sides
 from esbench.progress.task_progress import FollowingProgress
 from esbench.progress.texts import host_text, job_begins, place, result_text
 from esbench.units import format_duration
@@ -36,6 +37,7 @@ class LiveProgress(FollowingProgress):
         super().__init__(clock)
         self._stream = stream
         self._jobs: dict[Job, bool] = {}  # job -> it gets a line when it has ended
+        self._sides: Sides | None = None
         self._said: deque[tuple[Line, bool]] = deque()  # lines, each with True if it may be cut
         self._wake = threading.Event()
         self._stopped = threading.Event()
@@ -49,6 +51,22 @@ class LiveProgress(FollowingProgress):
         self._stopped.set()
         self._wake.set()
         self._thread.join(_END_WITHIN_S)
+        if self._sides is not None:
+            self._sides.tell_warnings(at_once=True)
+
+    def of_sides(self, names: Sequence[str]) -> tuple[SideProgress, ...]:
+        sides = Sides(self, names)
+        with self.lock:
+            if self._sides is not None:
+                self._sides.tell_warnings(at_once=True)
+            self._sides = sides
+        return sides.members
+
+    def show_step(self, number: int, steps: int, step: Step) -> None:
+        self._wake.set()
+
+    def show_result(self, number: int, steps: int, task: str, text: str) -> None:
+        self._print([(f"{place(number, steps)} ", "dim"), (f"{task}: ", "bold"), (text, "")], cut=True)
 
     def say(self, message: str) -> None:
         self._print([(message, "")])
@@ -80,8 +98,7 @@ class LiveProgress(FollowingProgress):
 
     def task_ended(self, result: TaskResult) -> None:
         super().task_ended(result)
-        where = f"{place(result.step, len(self.steps))} "
-        self._print([(where, "dim"), (f"{result.name}: ", "bold"), (result_text(result, terse=True), "")], cut=True)
+        self.show_result(result.step, len(self.steps), result.name, result_text(result, terse=True))
 
     def host_changed(self, event: HostEvent) -> None:
         (self.say if event.what == "back" else self.warn)(host_text(event))
@@ -106,8 +123,13 @@ class LiveProgress(FollowingProgress):
             painter.paint(self._take_said(), [])
 
     def _draw(self, painter: Painter) -> None:
+        screen, now_s = painter.screen, self.clock()
         with self.lock:
-            region = frame(self, tuple(self._jobs), painter.screen, self.clock())
+            if self._sides is None:
+                region = frame(self, tuple(self._jobs), screen, now_s)
+            else:
+                self._sides.tell_warnings()
+                region = frame_of_sides(self._sides, tuple(self._jobs), screen, now_s)
         painter.paint(self._take_said(), region)
 
     def _take_said(self) -> list[tuple[Line, bool]]:

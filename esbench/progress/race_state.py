@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 RANKS = (50.0, 99.0)
 _STALE_S = 3.0  # a second arrives about one second after its end: without one for so long, nothing was done
+_LONGEST_TURN_S = 4.0  # two slices of another side, one after the other
 DEVICES = ("nodes", "node-stats")  # of which a race has one, which reads CPU time and heap use of the servers
 _OLD_S = 10.0  # a sample of a node
 
@@ -118,10 +119,12 @@ class RunningTask:
     """The state of a task from the preparation of its step to the step's end. Times are seconds of one clock.
 
     `waits`: other tasks of the step hold its clients first. `units_in_all`: the units that it will do, if known.
+    `seconds`: the units of each own second of its current phase, in all and measured.
     """
 
     def __init__(self, task: Task, prepared_s: float, *, waits: bool = False) -> None:
         self.task = task
+        self.seconds: dict[int, tuple[float, float]] = {}
         self.unit = ""
         self.errors = 0
         self._waits = waits
@@ -129,39 +132,58 @@ class RunningTask:
         self._runs = False
         self._requests_in_all = requests_in_all(task)
         self.units_in_all: float | None = None
-        self._length_s = length_s(task)
+        self._stretch = 1.0
         self._requests = 0
         self._units = 0.0
-        self._warms_up = bool(task.warmup_iterations)
+        self._warms_up = True
         self._second = -1
         self._heard_s = 0.0
         self._of_second = Sum(task.schedule.is_open)
         self._so_far = Sum(task.schedule.is_open)
 
-    def begin(self, now_s: float, unit: str) -> None:
-        """Take note that the clock of its step has started."""
-        self.unit = unit
+    def begin(self, now_s: float, unit: str, stretch: float = 1.0) -> None:
+        """Take note that the clock of its step has started.
+
+        `stretch`: the seconds of the clock that an own second takes, more than 1 if other sides are raced in between.
+        """
+        self.unit, self._stretch = unit, stretch
         if not self._waits:
             self._runs, self._began_s = True, now_s
 
     def take(self, second: Second, now_s: float) -> None:
         """Add a merged second of the task, or the part of it that belongs to one phase."""
         if not self._runs:  # it had to wait, and this is the first that is heard of it
-            self._runs, self._began_s = True, now_s - second.second - 1
+            self._runs, self._began_s = True, now_s - (second.second + 1) * self._stretch
         if second.second != self._second:
             self._second, self._of_second = second.second, Sum(self.task.schedule.is_open)
-        if self._warms_up != second.warmup:
-            self._warms_up, self._so_far = second.warmup, Sum(self.task.schedule.is_open)
+        if self._warms_up and not second.warmup:
+            self._warms_up, self._so_far = False, Sum(self.task.schedule.is_open)
+            self.seconds = {number: units for number, units in self.seconds.items() if number == second.second}
         self._of_second.add(second.tally)
-        self._so_far.add(second.tally)
+        if self._warms_up or not second.warmup:  # the beginnings of slices are a warmup, too
+            self._so_far.add(second.tally)
+        units = second.tally.units
+        in_all, measured = self.seconds.get(second.second, (0.0, 0.0))
+        self.seconds[second.second] = in_all + units, measured + (0.0 if second.warmup else units)
         self._requests += second.tally.requests
         self._units += second.tally.units
         self.errors += second.tally.errors.total
         self._heard_s = now_s
 
+    @property
+    def _length_s(self) -> float | None:
+        own_s = length_s(self.task)
+        return None if own_s is None else own_s * self._stretch
+
+    @property
+    def rate(self) -> float | None:
+        """The mean units per own second of its current phase so far; None before its first second."""
+        return sum(units for units, _ in self.seconds.values()) / len(self.seconds) if self.seconds else None
+
     def of_second(self, now_s: float) -> RecentFigures:
         """Return the figures of the last second; zeros if none was reported lately or the task is at its end."""
-        if now_s - self._heard_s >= _STALE_S or self.phase(now_s) == "end":
+        stale_s = _STALE_S + _LONGEST_TURN_S * (self._stretch - 1)
+        if now_s - self._heard_s >= stale_s or self.phase(now_s) == "end":
             return RecentFigures()
         return self._of_second.figures
 
@@ -177,8 +199,9 @@ class RunningTask:
         if (self.done_ratio(now_s) or 0.0) >= 1:
             return "end"
         if self.task.is_time_based:
-            return "warmup" if self.elapsed_s(now_s) < (self.task.warmup_time_s or 0.0) else "measurement"
-        return "warmup" if self._warms_up else "measurement"
+            warmup_s = (self.task.warmup_time_s or 0.0) * self._stretch
+            return "warmup" if self.elapsed_s(now_s) < warmup_s else "measurement"
+        return "warmup" if self.task.warmup_iterations and self._warms_up else "measurement"
 
     def elapsed_s(self, now_s: float) -> float:
         """Return the seconds since it began; before that, since its preparation began."""
@@ -204,7 +227,7 @@ class RunningTask:
     def target(self, now_s: float) -> Rate | None:
         """Return the target rate of the last second; None in a closed loop, after the last stage, and before the task
         runs."""
-        return target_at(self.task, self.elapsed_s(now_s) - 1) if self._runs else None
+        return target_at(self.task, self.elapsed_s(now_s) / self._stretch - 1) if self._runs else None
 
 
 class Servers:

@@ -22,19 +22,42 @@ _TICK_S = 1.0
 
 
 class Quiet(Listener, Progress):
-    """Progress that shows nothing but what `insist` prints (--quiet)."""
+    """Progress that shows nothing but what `insist` prints (--quiet); of a `side`, with its name."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, side: str = "") -> None:
+        super().__init__(clock)
+        self._side = side
+
+    def insist(self, message: str) -> None:
+        super().insist(f"{self._side}: {message}" if self._side else message)
+
+    def of_sides(self, names: Sequence[str]) -> tuple[Quiet, ...]:
+        """Return the progress of each side, as `FollowingProgress.of_sides` does."""
+        return tuple(Quiet(self.clock, name) for name in names)
 
 
 class FollowingProgress(Listener, Progress):
     """Progress that follows a race. Its state is read and changed under its lock."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        lock: threading.RLock | None = None,  # that sides share
+    ) -> None:
         super().__init__(clock)
-        self.lock = threading.RLock()
+        self.lock = lock or threading.RLock()
         self.steps: tuple[Step, ...] = ()
         self.number = 0  # of the step, from 0
         self.tasks: dict[str, RunningTask] = {}
         self.servers = Servers(clock)
+
+    def of_sides(self, names: Sequence[str]) -> tuple[FollowingProgress | Quiet, ...]:
+        """Return the progress of each side of a new round, whose races run at once, each in another thread.
+
+        The others are compared with the first side. Call it in each round, in the thread of the command: it loads what
+        estimates need.
+        """
+        raise NotImplementedError
 
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
         with self.lock:
@@ -51,11 +74,11 @@ class FollowingProgress(Listener, Progress):
             for name, units in units_in_all.items():
                 self.tasks[name].units_in_all = units
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
         with self.lock:
             now_s = self.clock()
             for name, task in self.tasks.items():
-                task.begin(now_s, units[name])
+                task.begin(now_s, units[name], stretch)
 
     def second(self, task: str, second: Second) -> None:
         with self.lock:
@@ -79,9 +102,12 @@ class PrintedProgress(FollowingProgress):
     """Progress as lines on stderr; `tick` is called every second for the length of a `with`."""
 
     def __init__(
-        self, write: Callable[[str], None] = print_to_stderr, clock: Callable[[], float] = time.monotonic
+        self,
+        write: Callable[[str], None] = print_to_stderr,
+        clock: Callable[[], float] = time.monotonic,
+        lock: threading.RLock | None = None,
     ) -> None:
-        super().__init__(clock)
+        super().__init__(clock, lock)
         self._write = write
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._tick_on, name="progress", daemon=True)

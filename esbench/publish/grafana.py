@@ -106,11 +106,20 @@ class Annotations(Listener):
     """Annotates a race and its tasks in Grafana, until the end of a `with`.
 
     `warn` gets the first failure as one line, and may be called in the thread that sends; further failures are ignored.
+    `side`: the name of the race's side if others are raced at once with it, which begins all texts.
     """
 
-    def __init__(self, grafana: Grafana, warn: Callable[[str], None], *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        grafana: Grafana,
+        warn: Callable[[str], None],
+        *,
+        now: Callable[[], float] = time.time,
+        side: str = "",
+    ) -> None:
         """`now` is the time of day, in seconds since 1970."""
         self._sender = _Sender(grafana, warn)
+        self._side = side
         self._now = now
         self._race = ""
         self._tags: tuple[str, ...] = ()
@@ -120,30 +129,24 @@ class Annotations(Listener):
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
         self._race = f"{record.track.name}, {record.challenge}"
         user_tags = (f"{name}:{value}" for name, value in record.user_tags.items())
-        self._tags = ("esbench", f"race:{record.race_id}", f"track:{record.track.name}", *user_tags)
+        own = (f"side:{self._side}",) if self._side else ()
+        self._tags = ("esbench", f"race:{record.race_id}", f"track:{record.track.name}", *own, *user_tags)
         self._race_begun_s = self._now()
-        self._sender.send(_Note("race", self._race_begun_s, None, (*self._tags, "race"), f"race of {self._race}"))
+        self._send("race", self._race_begun_s, None, (*self._tags, "race"), f"race of {self._race}")
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
         self._step_begun_s = self._now()
         for task in units:
-            self._sender.send(_Note(f"{number} {task}", self._step_begun_s, None, self._tags_of(task), f"task {task}"))
+            self._send(f"{number} {task}", self._step_begun_s, None, self._tags_of(task), f"task {task}")
 
     def task_ended(self, result: TaskResult) -> None:
         begun_s = self._step_begun_s + result.start_s
-        self._sender.send(
-            _Note(
-                f"{result.step} {result.name}",
-                begun_s,
-                begun_s + result.duration_s,
-                self._tags_of(result.name),
-                _sentence(result),
-            )
-        )
+        key, end_s = f"{result.step} {result.name}", begun_s + result.duration_s
+        self._send(key, begun_s, end_s, self._tags_of(result.name), _sentence(result))
 
     def race_ended(self, record: RaceRecord) -> None:
         text = f"race of {self._race}: {record.status}"
-        self._sender.send(_Note("race", self._race_begun_s, self._now(), (*self._tags, "race"), text))
+        self._send("race", self._race_begun_s, self._now(), (*self._tags, "race"), text)
 
     def __enter__(self) -> Annotations:
         return self
@@ -151,6 +154,10 @@ class Annotations(Listener):
     def __exit__(self, *exc: object) -> None:
         """Wait at most a few seconds until the remaining annotations are sent."""
         self._sender.close()
+
+    def _send(self, key: str, begin_s: float, end_s: float | None, tags: tuple[str, ...], text: str) -> None:
+        text = f"{self._side}: {text}" if self._side else text
+        self._sender.send(_Note(key, begin_s, end_s, tags, text))
 
     def _tags_of(self, task: str) -> tuple[str, ...]:
         return (*self._tags, "task", f"task:{task}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from esbench.cluster.addresses import resolve
+from esbench.engine.base import NodeOptions
+from esbench.engine.embedded import heap_that_fits, memory_needed
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
 from esbench.load.messages import Stock
@@ -15,6 +17,7 @@ from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
 from esbench.record.host import usable_cores
+from esbench.units import format_bytes
 
 WORKERS_PER_CORE = 8  # with more, a check of the hosts within 3 s already finds no CPU
 _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -30,6 +33,19 @@ def check_workers(workers: int, cores: int | None = None) -> tuple[str, ...]:
     if workers > cores:
         return (f"{workers} load workers share {of_cores}: they wait for one another, and replies count as slower",)
     return ()
+
+
+def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, available_bytes: int) -> None:
+    """Raise a RaceError if this host has no memory for the nodes of all sides at once."""
+    needed = sum(map(memory_needed, nodes))
+    if needed <= available_bytes:
+        return
+    what = f"the nodes of all sides need {format_bytes(needed)} at once"
+    memory = f"{format_bytes(available_bytes)} of this host's {format_bytes(total_bytes)} of memory are available"
+    heap = heap_that_fits(available_bytes, sum(node.nodes for node in nodes))
+    ways = ["--turns has one side up at a time"] if max(map(memory_needed, nodes)) <= available_bytes else []
+    ways += [f"--heap={heap >> 20}m fits"] if heap else []
+    raise RaceError(f"{what}, and {memory}", hint="; ".join(ways) or "end what else runs")
 
 
 def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:

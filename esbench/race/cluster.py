@@ -75,7 +75,7 @@ class RacedCluster:
         return isinstance(self._engine, EmbeddedEngine) and self._engine.needs_download
 
     @property
-    def _pids(self) -> dict[str, int]:
+    def pids(self) -> dict[str, int]:
         """The process ids of embedded nodes, by node name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
@@ -108,7 +108,7 @@ class RacedCluster:
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = resolve(hosts)
         self._before = cluster_state.before(self.client)
-        found = tuple(disturbances(self._before, self._earlier))
+        found = tuple(disturbances(self._before, self._earlier, self._options.other_prefixes))
         for warning in found:
             self._progress.warn(warning)
         recording.warn(*self._before.notes, *found)
@@ -136,7 +136,7 @@ class RacedCluster:
             audience.read(device, reading)
 
         with Cluster(self.client.urls, limited) as cluster:
-            scene = Scene(cluster, self.info, track.targets, self._folder.logs, self._pids, workers)
+            scene = Scene(cluster, self.info, track.targets, self._folder.logs, self.pids, workers)
             devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
             telemetry = Telemetry(cluster, track.targets, devices, clock, keep)
             try:
@@ -162,7 +162,8 @@ class RacedCluster:
         after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
         recording.record = replace(recording.record, clusters={"default": facts})
-        recording.warn(*after.notes, *disturbed(self._before, after, {*names, *facts.indices}))
+        own, others = {*names, *facts.indices}, self._options.other_prefixes
+        recording.warn(*after.notes, *disturbed(self._before, after, own, others))
 
     def explain(self, error: EsbenchError) -> str:
         """Return an error's text, with the reason if an embedded node has died."""

@@ -117,6 +117,7 @@ class CorpusJobs:
         self._progress = progress
         self._open = ExitStack()
         self._job: Job | None = None
+        self._what = ""
 
     def __enter__(self) -> CorpusJobs:
         return self
@@ -129,8 +130,9 @@ class CorpusJobs:
 
         `total` is None if a file gives it only at its end.
         """
-        if self._job is None or self._job.what != what:
+        if self._job is None or self._what != what:
             self._open.close()
+            self._what = what
             self._job = self._open.enter_context(self._progress.job(what, total, "documents"))
         self._job.reach(done)
 

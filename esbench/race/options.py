@@ -46,6 +46,7 @@ class RaceOptions:
     node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False
     kill_running_processes: bool = False
+    answers: bool = True  # ask read tasks once more for answers that other races can be compared by
     replace_indices: bool = False  # delete also what esbench did not make
     origin: Origin = field(default_factory=Origin)  # of document files
     # of each corpus, generated in place of its files
@@ -53,3 +54,4 @@ class RaceOptions:
     corpus_cache: CorpusCache = "auto"
     telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
     session: Session | None = None  # of which this is one race
+    other_prefixes: tuple[str, ...] = ()  # of the names of indices that sides beside it on the same node use

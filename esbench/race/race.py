@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,15 +25,18 @@ from esbench.load.hot import clock_ns
 from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
+from esbench.race.answers import ReadTasks
 from esbench.race.capacity import check_clients, check_workers, too_fast
 from esbench.race.cluster import RacedCluster
-from esbench.race.interrupts import Interrupts
+from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
+from esbench.race.pace import Pace
 from esbench.race.recording import RecordWriter, now
 from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
 from esbench.record.host import esbench_facts, host_class, host_facts
+from esbench.record.index_prefix import index_prefix
 from esbench.record.locks import RaceLock, end_other_races, other_races
 from esbench.record.model import (
     ClusterFacts,
@@ -53,24 +56,28 @@ def run(
     progress: Progress,
     listeners: Sequence[Listener] = (),
     node: EmbeddedEngine | None = None,
+    pace: Pace | None = None,
 ) -> RaceRecord:
     """Run a race and return its record, whose `status` is complete, cancelled or failed. `listeners` follow it.
 
-    A started `node`, if given, is raced instead of one that the race starts, and runs on afterwards. Raises an
-    EsbenchError if the race could not begin. What was measured before a failure or Ctrl-C is in the record.
+    A started `node`, if given, is raced instead of one that the race starts, and runs on afterwards. `pace` is that of
+    a round, in which other sides are raced at once. Raises an EsbenchError if the race could not begin. What was
+    measured before a failure or Ctrl-C is in the record.
     """
-    options, started_at, epoch_ns = _knowing_secrets(options), now(), clock_ns()
+    options, started_at, epoch_ns, pace = _knowing_secrets(options), now(), clock_ns(), pace or Pace()
     with ExitStack() as stack:
-        interrupts = stack.enter_context(Interrupts())
-        folder = stack.enter_context(_race_folder(options))
-        lock = stack.enter_context(RaceLock(options.home, options.race_id))
-        warnings = [*check_workers(options.workers), *_see_to_other_races(options, progress)]
-        coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
-        cluster = RacedCluster(options, progress, folder, stack, node)
-        raced = _raced_track(options, cluster, types, progress)
-        targets = RacedTargets(options, raced, cluster)
-        lock.claim(targets.claim)
-        warnings += _checked(targets, options)
+        interrupts = stack.enter_context(pace.join(options.race_id))
+        stack.enter_context(progress.checked(interrupts.check))
+        with pace.turn():
+            folder = stack.enter_context(_race_folder(options))
+            lock = stack.enter_context(RaceLock(options.home, options.race_id))
+            warnings = [*check_workers(options.workers), *_see_to_other_races(options, pace, progress)]
+            coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
+            cluster = RacedCluster(options, progress, folder, stack, node)
+            raced = _raced_track(options, cluster, types, progress, pace)
+            targets = RacedTargets(options, raced, cluster)
+            lock.claim(targets.claim)
+            warnings += _checked(targets, options, pace)
         for warning in warnings:
             progress.warn(warning)
         first = _first_record(options, started_at, raced, cluster.facts(), warnings)
@@ -78,15 +85,25 @@ def run(
         audience = Listeners((recording, *listeners))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
-        with _kept_to_its_end(recording, cluster), _telling_of_others(options, recording):
-            target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
+        with _kept_to_its_end(recording, cluster), _telling_of_others(options, pace, recording):
+            with pace.turn():
+                target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
+            pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
             clock = partial(_seconds_since, epoch_ns)
             with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
+                reads = ReadTasks(
+                    *(options, raced.types, target, stock),
+                    *(cluster.client, coordinator, folder, progress),
+                )
                 load = _Load(
-                    interrupts, coordinator, target, stock, raced.types, recording, audience, telemetry, targets
+                    *(interrupts, pace, coordinator, target, stock, raced.types),
+                    *(recording, audience, telemetry, targets),
                 )
                 for number, step in enumerate(raced.challenge.steps):
+                    reads.before(step)
                     load.run(number, step)
+                    reads.after(step)
+                reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*targets.remember(raced.challenge.steps))
         return recording.record
@@ -101,7 +118,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
     with ExitStack() as stack:
         check_workers(options.workers)
         cluster, raced = _reached(options, types, progress, stack)
-        _checked(RacedTargets(options, raced, cluster), options)
+        _checked(RacedTargets(options, raced, cluster), options, Pace())
         return raced
 
 
@@ -134,7 +151,7 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
         targets, refusal = RacedTargets(options, raced, cluster), None
         warnings = (*check_workers(options.workers), *raced.warnings)
         try:
-            warnings += _checked(targets, options)
+            warnings += _checked(targets, options, Pace())
         except RaceError as error:
             refusal = error
         found = targets.found() if options.hosts else ()
@@ -148,7 +165,7 @@ def _reached(
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     cluster = RacedCluster(options, progress, folder, stack)
-    return cluster, _raced_track(options, cluster, types, progress)
+    return cluster, _raced_track(options, cluster, types, progress, Pace())
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
@@ -210,12 +227,16 @@ def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coo
         seed=options.seed,
         race_id=options.race_id,
         epoch_ns=epoch_ns,
+        index_prefix=index_prefix(options.track_params),
     )
 
 
-def _raced_track(options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress) -> RacedTrack:
+def _raced_track(
+    options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress, pace: Pace
+) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
+    raced.challenge = pace.shaped(raced.challenge, raced.types)
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
     return raced
@@ -225,7 +246,8 @@ def _raced_track(options: RaceOptions, cluster: RacedCluster, types: OperationTy
 class _Load:
     """Runs steps: with telemetry, and with their results in the record and passed to listeners."""
 
-    interrupts: Interrupts
+    interrupts: InterruptsByOthers
+    pace: Pace
     coordinator: Coordinator
     target: Target
     stock: Stock
@@ -238,13 +260,20 @@ class _Load:
     def run(self, number: int, step: Step) -> None:
         """Run a step. If it is cut short, keep what it measured before raising the error again."""
         self.interrupts.call_instead(self.coordinator.cancel)
+        with self.pace.step(step, self.types):
+            self._run(number, step)
+
+    def _run(self, number: int, step: Step) -> None:
         self.audience.step_begins(number, step)
         self.telemetry.begin_step(number, [task.name for task in step.tasks])
         following = self.audience
         if self.telemetry.follows_seconds:
             following = Listeners((self.audience, TelemetryFeed(self.telemetry.pulse, step.tasks)))
         try:
-            results = self.coordinator.run(number, step, self.target, self.stock, self.types, following)
+            results = self.coordinator.run(
+                number, step, self.target, self.stock, self.types, following, self.pace.begin
+            )
+            results = self.pace.end(results)
         except CutShort as ended:
             self._keep(ended.results)
             self._end(number, step, ended.results, cut_short=True)
@@ -308,22 +337,23 @@ def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
             shutil.rmtree(folder.path, ignore_errors=True)
 
 
-def _see_to_other_races(options: RaceOptions, progress: Progress) -> Iterator[str]:
+def _see_to_other_races(options: RaceOptions, pace: Pace, progress: Progress) -> Iterator[str]:
     """End the other races if that is asked for, else yield a sentence about each."""
     if options.kill_running_processes:
-        for race in end_other_races(options.home, options.race_id):
+        for race in end_other_races(options.home, {options.race_id, *pace.siblings}):
             progress.say(f"ended race {race.race_id} (pid {race.pid})")
         return
-    for race in other_races(options.home, options.race_id):
+    for race in other_races(options.home, {options.race_id, *pace.siblings}):
         yield (
             f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
         )
 
 
-def _checked(targets: RacedTargets, options: RaceOptions) -> tuple[str, ...]:
+def _checked(targets: RacedTargets, options: RaceOptions, pace: Pace) -> tuple[str, ...]:
     """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
-    for race in () if options.kill_running_processes else other_races(options.home, options.race_id):
+    own = {options.race_id, *pace.siblings}
+    for race in () if options.kill_running_processes else other_races(options.home, own):
         if shared := targets.claim.shared_with(race.claim):
             what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"
             raise RaceError(what, hint="wait until it has ended, or end it with --kill-running-processes")
@@ -331,20 +361,20 @@ def _checked(targets: RacedTargets, options: RaceOptions) -> tuple[str, ...]:
 
 
 @contextmanager
-def _telling_of_others(options: RaceOptions, recording: RecordWriter) -> Iterator[None]:
+def _telling_of_others(options: RaceOptions, pace: Pace, recording: RecordWriter) -> Iterator[None]:
     """At the end, put into the record which races ran beside this one, however it ends."""
     began_s = time.time()
     try:
         yield
     finally:
-        recording.warn(*_beside(options, recording, began_s))
+        recording.warn(*_beside(options, {options.race_id, *pace.siblings}, recording, began_s))
 
 
-def _beside(options: RaceOptions, recording: RecordWriter, began_s: float) -> Iterator[str]:
-    """Yield a sentence for each race of this home that began after this one and ran beside it."""
+def _beside(options: RaceOptions, own: Collection[str], recording: RecordWriter, began_s: float) -> Iterator[str]:
+    """Yield a sentence for each race of this home, but `own`, that began after this one and ran beside it."""
     said = "\n".join(recording.record.warnings)
-    running = [race.race_id for race in other_races(options.home, options.race_id)]
-    for race_id in sorted({*running, *RaceStore(options.home).saved_since(began_s)} - {options.race_id}):
+    running = [race.race_id for race in other_races(options.home, own)]
+    for race_id in sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own)):
         if f"race {race_id} " not in said:
             yield f"race {race_id} ran on this host at the same time: both disturbed each other"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,16 +24,26 @@ from esbench.model import Challenge
 from esbench.operations import OperationTypes
 from esbench.operations.base import Target
 from esbench.race.cluster import embedded_engine, java_options
-from esbench.race.interleaving import order
+from esbench.race.interleaving import Place, order, order_at_once
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
+from esbench.race.pace import Pace
 from esbench.race.recording import now
 from esbench.record.model import RaceRecord
-from esbench.record.sessions import COMPLETE, PLANNED, RUNNING, RaceSession, SessionRace, SessionSide, SessionStore
+from esbench.record.sessions import (
+    COMPLETE,
+    PLANNED,
+    RUNNING,
+    Pacing,
+    RaceSession,
+    SessionRace,
+    SessionSide,
+    SessionStore,
+)
 from esbench.record.store import RaceStore, new_race_id
 from esbench.units import format_duration
 
-Race = Callable[[RaceOptions, EmbeddedEngine | None], RaceRecord]
+Race = Callable[[RaceOptions, EmbeddedEngine | None, Pace | None], RaceRecord]
 
 
 def planned(
@@ -46,14 +56,18 @@ def planned(
     restart_node: bool = False,
     before_round: str | None = None,
     discard_first: bool = False,
+    pacing: Pacing | None = None,
+    budget_s: float | None = None,
+    auto: bool = False,
 ) -> RaceSession:
     """Return a new session with its plan of races, not saved.
 
     `kind` is rounds or duel; the seed decides the order of the sides in each round. `words` are the options that all
-    sides have, `name=value` without secrets. `before_round` is a shell command to run before each race. `discard_first`
-    adds a first race of each side that is not counted.
+    sides have, `name=value` without secrets. `before_round` is a shell command to run before each race, or each round
+    if the sides are raced at once (`pacing`). `discard_first` adds a first race of each side that is not counted.
+    `budget_s` and `auto` are those of the session.
     """
-    places = order([side.name for side in sides], rounds, seed)
+    places = _places(sides, rounds, seed, pacing)
     return RaceSession(
         id=new_race_id(),
         kind=kind,
@@ -65,21 +79,34 @@ def planned(
         discarded=tuple(SessionRace(side.name) for side in sides) if discard_first else (),
         restart_node=restart_node,
         before_round=before_round,
+        pacing=pacing,
+        budget_s=budget_s,
+        auto=auto,
     )
+
+
+def _places(sides: Sequence[SessionSide], rounds: int, seed: int, pacing: Pacing | None) -> tuple[Place, ...]:
+    return (order if pacing is None else order_at_once)([side.name for side in sides], rounds, seed)
 
 
 def with_rounds(session: RaceSession, rounds: int) -> RaceSession:
     """Return a session with more rounds; `rounds` is their number in all.
 
-    If it was complete, its result was seen: the next one counts as one more look. UsageError for fewer rounds than it
-    has.
+    If it was complete, its result was seen: the next one counts as one more look. No budget and no `auto` hold any
+    longer. UsageError for fewer rounds than it has.
     """
     if rounds < session.rounds:
         raise UsageError(f"the session has {session.rounds} rounds already", where=f"--rounds={rounds}")
-    places = order([side.name for side in session.sides], rounds, session.seed)[len(session.plan) :]
+    longer = lengthened(session, rounds)
+    looked = len(longer.plan) > len(session.plan) and not session.left
+    return replace(longer, looks=session.looks + looked, budget_s=None, auto=False)
+
+
+def lengthened(session: RaceSession, rounds: int) -> RaceSession:
+    """Return the session with the rounds that it lacks to have `rounds`."""
+    places = _places(session.sides, rounds, session.seed, session.pacing)[len(session.plan) :]
     more = tuple(SessionRace(place.side, place.round, place.position) for place in places)
-    looked = bool(more) and not session.left
-    return replace(session, plan=(*session.plan, *more), looks=session.looks + looked)
+    return replace(session, plan=(*session.plan, *more))
 
 
 def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
@@ -146,15 +173,27 @@ def place_text(session: RaceSession, race: SessionRace) -> str:
     return f"race {number} of {len(session.races)} ({', '.join(filter(None, (side, turn)))})"
 
 
+def resume_hint(session: RaceSession) -> str:
+    """Return the hint of an error that ends a session."""
+    return f"esbench duel --resume {session.id} goes on"
+
+
 def left_text(seconds: float) -> str:
     """Return the time left: `about 14 min left`."""
     whole = 60 * round(seconds / 60) if seconds >= 120 else max(1, round(seconds))
     return f"about {format_duration(whole)} left"
 
 
+def begun(session: RaceSession, race: SessionRace) -> SessionRace:
+    """Return a race of the session as it begins: with an id that no other of its races has."""
+    taken = {each.race_id for each in session.races}  # one that failed at once may be of the same second
+    race_id = next(name for name in iter(new_race_id, "") if name not in taken)
+    return replace(race, race_id=race_id, status=RUNNING)
+
+
 @dataclass(frozen=True)
 class Duel:
-    """Runs the remaining races of a session; the caller holds the session's lock.
+    """Runs the remaining races of a session, one after the other; the caller holds the session's lock.
 
     `sides` are the options of each side's races by its name, without race id and session. `race` runs one race, on the
     given node if there is one, and returns its record. `node_of` returns the engine, not started, of a node that all
@@ -189,8 +228,7 @@ class Duel:
                     session = self._run(session, race, node)
                 except EsbenchError as error:
                     more = " with the rounds" if session.kind == "rounds" else ""
-                    hint = f"esbench duel --resume {session.id} goes on{more}"
-                    raise RaceError(str(error), where=place, hint=hint) from error
+                    raise RaceError(str(error), where=place, hint=resume_hint(session) + more) from error
         return session
 
     def _as_it_stands(self, session: RaceSession) -> RaceSession:
@@ -208,9 +246,10 @@ class Duel:
         seconds = left_s(session)
         self.progress.say(place if seconds is None else f"{place}: {left_text(seconds)}")
 
-    def _start_node(self, session: RaceSession, stack: ExitStack) -> EmbeddedEngine:
+    def _start_node(self, session: RaceSession, stack: ExitStack, name: str = "") -> EmbeddedEngine:
+        """Start a node that all sides share, until `stack` ends; its logs are in the folder `name`."""
         options = replace(next(iter(self.sides.values())), race_id=session.id)
-        node = self.node_of(options, self.store.logs(session.id), self.progress)
+        node = self.node_of(options, self.store.logs(session.id) / name, self.progress)
         stack.callback(node.stop)
         with self.progress.job("starting the node of the session"):
             node.start()
@@ -218,17 +257,15 @@ class Duel:
 
     def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:
         began_s = time.monotonic()
-        taken = {each.race_id for each in session.races}  # one that failed at once may be of the same second
-        race_id = next(name for name in iter(new_race_id, "") if name not in taken)
-        race = replace(race, race_id=race_id, status=RUNNING)
+        race = begun(session, race)
         if session.before_round:
-            self._prepare(session.before_round, race)
+            self._prepare(session.before_round, race.side, race.round)
         session = session.with_race(race)
         self.store.save(session)
-        options = replace(self.sides[race.side], race_id=str(race.race_id), session=session.place(race))
+        options = self.options_of(session, race)
         status = PLANNED
         try:
-            record = self.race(options, node)
+            record = self.race(options, node, None)
             status = record.status
         finally:
             took_s = round(time.monotonic() - began_s, 3) if status == COMPLETE else None
@@ -240,13 +277,25 @@ class Duel:
             raise RaceError(f"race {race.race_id} failed: {record.failure}")
         return session
 
-    def _prepare(self, command: str, race: SessionRace) -> None:
-        """Run the command of --before-round. RaceError if it fails, with the last line that it printed."""
+    def options_of(self, session: RaceSession, race: SessionRace) -> RaceOptions:
+        """Return the options of one of the session's races, which has its id. Answers are those of the first and the
+        last round."""
+        options = self.sides[race.side]
+        return replace(
+            options,
+            race_id=str(race.race_id),
+            session=session.place(race),
+            answers=options.answers and race.round in (1, session.rounds),
+        )
+
+    def _prepare(self, command: str, side: str, number: int) -> None:
+        """Run the command of --before-round for a round's number. RaceError if it fails, with the last line that it
+        printed."""
         with self.progress.job("--before-round", announce=False):
             done = subprocess.run(
                 command,
                 shell=True,  # a command line of the user's  # nosec B602
-                env={**os.environ, "ESBENCH_SIDE": race.side, "ESBENCH_ROUND": str(race.round)},
+                env={**os.environ, "ESBENCH_SIDE": side, "ESBENCH_ROUND": str(number)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -10,8 +10,10 @@ from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
 from esbench.model import Step, Task
 from esbench.race.cluster import RacedCluster
+from esbench.race.confinement import refuse_names_of_others
 from esbench.race.options import RaceOptions
 from esbench.race.track import RacedTrack
+from esbench.record.index_prefix import index_prefix
 from esbench.record.locks import Claim
 from esbench.record.made_indices import MadeIndices
 from esbench.units import format_bytes
@@ -68,8 +70,11 @@ class RacedTargets:
 
         Without --replace-indices they are a RaceError, and so is an index that the first step waits for and is not
         there. Raises ClusterError if the cluster does not say which indices it has. Only a cluster of the user's is
-        looked at.
+        looked at. RaceError for a name that another side on the same node would use, too.
         """
+        if self._options.other_prefixes:
+            prefix = index_prefix(self._options.track_params)
+            refuse_names_of_others(self._raced.track, self._raced.challenge, self.names, prefix)
         if not self._options.hosts:
             return ()
         self._refuse_missing()

@@ -36,9 +36,9 @@ def spans(results: Sequence[TaskResult]) -> list[TaskSpan]:
         TaskSpan(
             result.name,
             result.begun_s,
-            result.begun_s + result.duration_s,
-            result.begun_s + result.window.start_s,
-            result.begun_s + result.window.end_s,
+            result.clock_until_s(result.duration_s),
+            result.clock_s(result.window.start_s),
+            result.clock_until_s(result.window.end_s),
         )
         for result in results
         if result.begun_s is not None

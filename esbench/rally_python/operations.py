@@ -44,14 +44,16 @@ class TrackOperationTypes(OperationTypes):
 class PythonRunner(OperationType):
     """The operation type of a runner that the track registers.
 
-    A runner states no traits. It is measured; the other traits are those of the operation type of its name, if any.
+    A runner states no traits. It is measured, and load where the type of its name is, else where its task repeats it;
+    the other traits are those of the operation type of its name, if any.
     """
 
     doc = "Runs a runner that the track registers."
 
     def __init__(self, name: str, types: OperationTypes, code: TrackCode | None) -> None:
         self.name = name
-        self.traits = replace(types.get(name).traits, administrative=False) if name in types else MEASURED
+        known = types.get(name).traits if name in types else replace(MEASURED, load=None)
+        self.traits = replace(known, administrative=False, load=known.load or None)
         self._code = code
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:

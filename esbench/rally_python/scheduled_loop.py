@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.load.client import Client
-from esbench.load.hot import clock_ns
+from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
@@ -107,7 +107,7 @@ def make_schedulers(
 
 
 class ScheduledLoop(TimedLoop):
-    """An open loop in which each client has its own due times.
+    """An open loop in which each client has its own due times, in own time of the task.
 
     Each late client has a queue: its arrivals from the next one of its scheduler up to the end. As in every open loop,
     at the end a queue of one arrival is still sent; a longer one is not, and its arrivals count as unsent.
@@ -125,10 +125,10 @@ class ScheduledLoop(TimedLoop):
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
         self._schedulers = schedulers
-        self._due: dict[Client, int] = {}  # of clients that wait for that time
+        self._due: dict[Client, int] = {}  # of clients that wait for that own time
         self._done: set[Client] = set()  # clients that send nothing more
-        self._start_ns = 0
-        self._stopped_ns = self.recorder.end_ns  # arrivals that are due from then on do not exist
+        # arrivals that are due from then on do not exist
+        self._stopped_ns = NEVER_NS if length.end_ns is None else self._time.own_ns(length.end_ns)
         self._gives_up = False
         self._may_count = _MOST_COUNTED
         self._unsent = 0
@@ -139,14 +139,13 @@ class ScheduledLoop(TimedLoop):
 
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
-        self._start_ns = start_ns
         for client in self.clients:
             self._next(client)
 
     def stop(self) -> None:
         waiting = list(self._waiting)
         if not self._stopping:
-            self._stopped_ns = min(self.recorder.end_ns, clock_ns())
+            self._stopped_ns = min(self._stopped_ns, self._time.own_ns(clock_ns()))
         self._busy += len(waiting)  # so that the loop does not end before they are looked at
         super().stop()
         for client in waiting:
@@ -189,8 +188,14 @@ class ScheduledLoop(TimedLoop):
         elif self._stopping:
             self._end(client)
         else:
-            delay_s = max(0, due_ns - clock_ns()) / NS
-            self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, self._send, client)
+            self._wait(client)
+
+    def _wait(self, client: Client) -> None:
+        """Let a client wait until its arrival is due and its side has a slice."""
+        now_ns = clock_ns()
+        begin_ns = max(self._time.at_ns(self._due[client]), self._time.slice_at(now_ns).begin_ns)
+        delay_s = max(0, begin_ns - now_ns) / NS
+        self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, self._send, client, begin_ns)
 
     def _leave(self, client: Client) -> None:
         """Mark a client as done; a loop without an end time stops when all clients are done."""
@@ -211,17 +216,17 @@ class ScheduledLoop(TimedLoop):
             return
         now_ns, waited = clock_ns(), Counts()
         for never_sent_ns in line:
-            warmup = self._is_warmup(never_sent_ns)
+            warmup = self._is_warmup(never_sent_ns, self.recorder.begun)
             self.recorder.begun += 1
-            self.recorder.arrived(never_sent_ns, warmup, waits=True)
+            self.recorder.arrived(self._time.at_ns(never_sent_ns), warmup, waits=True)
             if not warmup:
-                waited.add(now_ns - never_sent_ns)
+                waited.add(self._time.own_ns(now_ns) - never_sent_ns)
         if waited.count:
             self._unsent += waited.count
             self.recorder.never_sent(now_ns, waited)
 
     def _ask(self, client: Client) -> int:
-        return self._start_ns + int(self._schedulers[client].next(self._now_s()) * NS)
+        return int(self._schedulers[client].next(self._now_s()) * NS)
 
     def _due_after(self, client: Client, due_ns: int) -> Iterator[int]:
         """Yield the further due times of a client up to the end, within the limit on counted arrivals."""
@@ -231,20 +236,27 @@ class ScheduledLoop(TimedLoop):
             self._may_count -= 1
             yield due_ns
 
-    def _send(self, client: Client) -> None:
+    def _send(self, client: Client, begin_ns: int) -> None:
         del self._waiting[client]
-        due_ns = self._due.pop(client)
-        while clock_ns() < due_ns:
+        while (now_ns := clock_ns()) < begin_ns:
             pass  # the loop's timers may be a millisecond early
-        self._begin(client, due_ns)
+        if now_ns < self._time.slice_at(now_ns).begin_ns:  # or late
+            self._wait(client)
+        else:
+            self._begin(client, self._due.pop(client))
 
-    def _begin(self, client: Client, due_ns: int) -> None:
+    def _begin(self, client: Client, own_ns: int) -> None:
+        """Send a client's request that was due at an own time; it is charged for own time only."""
         self._schedulers[client].before_request(self._now_s())
-        warmup = self._is_warmup(due_ns)
+        warmup = self._is_warmup(own_ns, self.recorder.begun)
+        now_ns = clock_ns()
+        zero_ns = now_ns - self._time.own_ns(now_ns)  # of own time, which stands still outside of the slices
+        due_ns = zero_ns + own_ns
+        client.free_ns = zero_ns + self._time.own_ns(client.free_ns)
         self.recorder.begun += 1
         self._busy += 1
         self.recorder.arrived(due_ns, warmup, client.free_ns > due_ns)
         client.begin(due_ns, warmup)
 
     def _now_s(self) -> float:
-        return (clock_ns() - self._start_ns) / NS
+        return self._time.own_ns(clock_ns()) / NS

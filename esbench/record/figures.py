@@ -13,11 +13,15 @@ from operator import attrgetter
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
+from esbench.measure.verdict import SAMPLED_TOOK
 from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Statistic, Subject, TaskResult
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
 _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
+REQUEST_CACHE = "request"
+CACHES = (REQUEST_CACHE, "query")  # of a shard: of whole replies to searches, of filters
 _NAMED_AT_MOST = 4
+_OF_NODES = ("_gc_time_ms", "_gc_count", "_rejected_count")  # ends of the names of statistics of whole nodes
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
 
@@ -28,7 +32,7 @@ class Figure:
     `metric` is its name in tables. `task` is the task's label (`task_label`), followed by `/name` for a request of a
     sequence or a class of results; the cluster's name, or "", for statistics of a cluster. With `exceeded`, the number
     lies among unsent and timed-out requests: it is known to be above `value`. Not `usable`: a check of its task says
-    that it must not be used.
+    that it must not be used. `of_nodes`: it counts all that its nodes did, not the race's indices alone.
     """
 
     metric: str
@@ -38,6 +42,7 @@ class Figure:
     better: str = NEITHER
     exceeded: bool = False
     usable: bool = True
+    of_nodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,13 +189,13 @@ def _host_notices(record: RaceRecord) -> Iterator[Notice]:
 
 
 def _statistics(statistics: Mapping[str, Statistic], label: str) -> Iterator[Figure]:
-    for fact in statistics.values():
+    for name, fact in statistics.items():
         if not fact.get("row", True):
             continue
         value, unit = fact["value"], fact["unit"]
         if unit == "bytes":
             value, unit = value / (1 << 20), "MB"
-        yield Figure(fact["label"], label, value, unit, LOWER)
+        yield Figure(fact["label"], label, value, unit, LOWER, of_nodes=name.endswith(_OF_NODES))
 
 
 def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
@@ -220,9 +225,19 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
     yield from _traffic(task, label)
+    for cache in CACHES:
+        if (hits := cache_hits_percent(task, cache)) is not None:
+            yield Figure(f"{cache} cache hits", label, hits, "%", HIGHER)
     if refreshes := task.telemetry.get("cluster", {}).get("refresh_count"):
         yield Figure("refresh count", label, refreshes, "")
     yield from _part_figures(task, label)
+
+
+def cache_hits_percent(task: TaskResult, cache: str) -> float | None:
+    """Return the part of the lookups in one of `CACHES` that found what they looked for; None without lookups."""
+    counters = task.telemetry.get("cluster", {})
+    hits, misses = (counters.get(f"{cache}_cache_{what}", 0) for what in ("hits", "misses"))
+    return 100 * hits / (hits + misses) if hits + misses > 0 else None
 
 
 def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
@@ -238,6 +253,8 @@ def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the figures of a task's parts: requests of a sequence, or classes of results."""
     for part in task.requests_by_name:
+        if part.name == SAMPLED_TOOK:
+            continue  # it is for the causes of a difference
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
         name = f"{label}/{part.name}"

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -142,17 +142,20 @@ def status_now(home: Path, race_id: str, status: str) -> str:
     return "died" if status == "running" and not is_running(home, race_id) else status
 
 
-def other_races(home: Path, own: str = "") -> tuple[RunningRace, ...]:
-    """Return the races that are running under this home, except `own`; lock files without a process are removed."""
+def other_races(home: Path, own: Collection[str] = ()) -> tuple[RunningRace, ...]:
+    """Return the races that are running under this home, except those with an id in `own`.
+
+    Lock files without a process are removed.
+    """
     return tuple(
         RunningRace(path.stem, _pid(path), _claim(path))
         for path in sorted(_folder(home).glob("*.lock"))
-        if path.stem != own and is_held(path)
+        if path.stem not in own and is_held(path)
     )
 
 
-def end_other_races(home: Path, own: str = "", *, grace_s: float = 10.0) -> tuple[RunningRace, ...]:
-    """End every other race: SIGTERM, and SIGKILL for those that still hold their lock after `grace_s`.
+def end_other_races(home: Path, own: Collection[str] = (), *, grace_s: float = 10.0) -> tuple[RunningRace, ...]:
+    """End every race that is not in `own`: SIGTERM, and SIGKILL for those that still hold their lock after `grace_s`.
 
     Returns the races that were ended. Raises RaceError when one belongs to another user or does not end.
     """

@@ -8,12 +8,14 @@ race.json), as `max` is if there are any; `p99_at_least` and `max_at_least` are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Literal, NotRequired, TypedDict
 
-SCHEMA = 4
+from esbench.measure.slices import NS, SlicedTime, WholeTime
+
+SCHEMA = 5
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -147,6 +149,40 @@ class NamedRequest:
 
 
 @dataclass(frozen=True)
+class SlicePlan:
+    """The slices of a task that was raced beside the same task of other sides (measure.slices.SlicedTime).
+
+    Its seconds, window and length count in the slices of its side alone. `length_s` of a slice; `gap_s` after it;
+    `settle_s` at its beginning, which is not measured. `side` is its number among `sides`, in an order drawn from
+    `seed`; before it began, its side had `skipped` slices in the step. `overlapping`: requests that ended when another
+    side had its slice. `cpu_s`, for each of its slices: the CPU seconds that its nodes used from its begin on until
+    another side's, and from there until its next one; empty if that was not measured.
+    """
+
+    length_s: float
+    gap_s: float
+    settle_s: float
+    sides: int
+    side: int
+    seed: int
+    skipped: int = 0
+    overlapping: int = 0
+    cpu_s: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def time(self) -> SlicedTime:
+        """The task's time on a clock on which it begins at 0."""
+        length_ns, gap_ns, settle_ns = (round(length_s * NS) for length_s in (self.length_s, self.gap_s, self.settle_s))
+        time = SlicedTime(0, length_ns, gap_ns, settle_ns, self.sides, self.side, self.seed, self.skipped)
+        return replace(time, start_ns=-time.begin_ns)
+
+    @property
+    def pace(self) -> float:
+        """The seconds that one own second takes, all sides together."""
+        return self.sides * (self.length_s + self.gap_s) / self.length_s
+
+
+@dataclass(frozen=True)
 class WorkerHealth:
     """The health of a task's load workers in its measurement window: each figure is that of the worst worker or CPU.
 
@@ -230,6 +266,23 @@ class TaskResult:
     bytes_sent: int | None = None
     bytes_received: int | None = None
     status_codes: Mapping[str, int] | None = None
+    slices: SlicePlan | None = None  # None of a task that had all the time
+
+    @property
+    def time(self) -> WholeTime:
+        """The task's time on a clock on which it begins at 0."""
+        return WholeTime(0) if self.slices is None else self.slices.time
+
+    def clock_s(self, own_s: float) -> float:
+        """Return the time on the race's clock at which an own time (s) begins; a begin not known counts as 0."""
+        begun_s = self.begun_s or 0.0
+        return begun_s + (own_s if self.slices is None else self.slices.time.at_ns(round(own_s * NS)) / NS)
+
+    def clock_until_s(self, own_s: float) -> float:
+        """Return the time on the race's clock at which an own time (s) is over: the end of a slice, not the next one's
+        begin."""
+        begun_s = self.begun_s or 0.0
+        return begun_s + (own_s if self.slices is None else self.slices.time.until_ns(round(own_s * NS)) / NS)
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,14 @@ def merged(lines: Iterable[SecondLine], measure: str) -> Counts:
     return counts
 
 
+def by_task(lines: Iterable[SecondLine]) -> dict[str, list[SecondLine]]:
+    """Return the lines of each task, by its name, in their order."""
+    found: dict[str, list[SecondLine]] = {}
+    for line in lines:
+        found.setdefault(line.task, []).append(line)
+    return found
+
+
 @dataclass(frozen=True)
 class Columns:
     """The names of a series' figures: `of` is their source (a node, a process), `group` one group of its figures."""

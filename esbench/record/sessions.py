@@ -19,8 +19,35 @@ from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
 from esbench.record.store import LAST, check_race_id, remove_folder, replace_file
 
-SCHEMA = 1
-PLANNED, RUNNING, COMPLETE = "planned", "running", "complete"
+SCHEMA = 2
+PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
+WARMUPS = ("cut", "track")
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """The way in which the sides of a session are raced at once, in slices (measure.slices).
+
+    `slice_s`: the length of a slice; None: 1 s, and 2 s in a step that writes documents. `gap_s` follows each slice;
+    None: 50 ms, and 500 ms in a step of bulks. `task_time_s`: the time of a task, all sides together; None: as the
+    track says, but 40 s at least. `warmup`: cut (by the comparison, where the ratio is steady) or track (as long as the
+    track says). `own_nodes`: each side has its own nodes, even if one could hold both.
+    """
+
+    slice_s: float | None = None
+    gap_s: float | None = None
+    task_time_s: float | None = None
+    warmup: str = "cut"
+    own_nodes: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises ValueError for those that no race can keep to."""
+        if self.slice_s is not None and not (self.slice_s >= 1 and self.slice_s % 1 == 0):
+            raise ValueError("a slice has whole seconds")
+        if (self.gap_s is not None and self.gap_s < 0) or (self.task_time_s is not None and self.task_time_s <= 0):
+            raise ValueError("a time is negative")
+        if self.warmup not in WARMUPS:
+            raise ValueError(f'"{self.warmup}" is no kind of warmup')
 
 
 @dataclass(frozen=True)
@@ -49,7 +76,11 @@ class SessionRace:
 
 @dataclass(frozen=True)
 class RaceSession:
-    """A session: `words` are the options that all sides have. Frozen: methods return a changed copy."""
+    """A session: `words` are the options that all sides have. Frozen: methods return a changed copy.
+
+    `pacing`: its sides are raced at once; None: they take turns. `budget_s`: no round begins that would not end within
+    it. `auto`: the number of rounds still has to be taken from the spread of the first ones.
+    """
 
     id: str
     kind: str  # rounds, duel
@@ -61,6 +92,9 @@ class RaceSession:
     discarded: tuple[SessionRace, ...] = ()  # raced before them, and never compared
     restart_node: bool = False
     before_round: str | None = None
+    pacing: Pacing | None = None
+    budget_s: float | None = None
+    auto: bool = False
     looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
     schema: int = SCHEMA
 
@@ -74,6 +108,10 @@ class RaceSession:
                 raise ValueError(f'a race is of "{race.side}", which is not a side')
             if race.status == COMPLETE and race.race_id is None:
                 raise ValueError("a complete race has no id")
+        if self.pacing is not None and {(race.round, race.side) for race in self.plan} != {
+            (number, side) for number in range(1, self.rounds + 1) for side in sides
+        }:
+            raise ValueError("a round lacks a side")
 
     @property
     def rounds(self) -> int:
@@ -98,6 +136,25 @@ class RaceSession:
     def left(self) -> tuple[SessionRace, ...]:
         """The races still to come; empty if the session is complete."""
         return tuple(race for race in self.races if race.status != COMPLETE)
+
+    def of_round(self, number: int) -> tuple[SessionRace, ...]:
+        """Return the races of a round in their order."""
+        return tuple(race for race in self.plan if race.round == number)
+
+    @property
+    def rounds_took_s(self) -> tuple[float, ...]:
+        """The seconds that each complete round took, as far as they are known; of sides that are raced at once."""
+        first = self.sides[0].name
+        return tuple(race.took_s for race in self.plan if race.side == first and race.took_s is not None)
+
+    def in_whole_rounds(self) -> RaceSession:
+        """Return the session with every round raced again of which a race is not complete."""
+        left = {race.round for race in self.left}
+        plan = tuple(
+            replace(race, status=CANCELLED, took_s=None) if race.round in left and race.status == COMPLETE else race
+            for race in self.plan
+        )
+        return replace(self, plan=plan)
 
     def with_race(self, race: SessionRace) -> RaceSession:
         """Return the session with this race in place of the one of the same side and round."""
@@ -141,7 +198,7 @@ class SessionStore:
             session_read = msgspec.json.decode(payload, type=RaceSession)
             if session_read.id != file.stem:
                 raise ValueError(f"it is of session {session_read.id}")
-            return session_read
+            return replace(session_read, schema=SCHEMA)
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
         """Return at most `limit` sessions, the newest first, and the errors of newer ones that cannot be read."""

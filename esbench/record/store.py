@@ -4,6 +4,7 @@
                                 race.KEY.json   one of its keys, if it would be longer
                                 seconds.jsonl   one line per task and second
                                 telemetry.jsonl readings of telemetry devices
+                                answers.jsonl   what read tasks were answered
                                 logs/
 
 Nothing here measures or prints; a fault in a file is a RecordError, or is returned beside the rest.
@@ -136,6 +137,14 @@ class RaceFolder:
     def append_telemetry(self, lines: bytes) -> None:
         """Append whole lines to telemetry.jsonl. Raises RecordError if they cannot be written."""
         _append(self.telemetry_file, lines)
+
+    @property
+    def answers_file(self) -> Path:
+        return self.path / "answers.jsonl"
+
+    def append_answers(self, lines: bytes) -> None:
+        """Append whole lines to answers.jsonl. Raises RecordError if they cannot be written."""
+        _append(self.answers_file, lines)
 
     def append_seconds(self, lines: bytes) -> None:
         """Append whole lines to seconds.jsonl. Raises RecordError if they cannot be written."""

@@ -28,6 +28,7 @@ _NS_PER_MS = 1e6
 @dataclass(frozen=True)
 class Grid:
     """The data of a heat map: numbers of requests by time and duration, in cells of `width_s` and a tenth of a decade.
+    In slices, cells of several seconds are as wide as these are apart.
 
     `times_s` and `log_ms` (the decimal logarithm of milliseconds) are the middles of the cells that are not empty.
     """
@@ -65,6 +66,9 @@ class TaskOverTime:
 def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     """Return the series of a task from its lines of seconds.jsonl; in a second without a line, nothing completed.
 
+    A second of a task in slices stands where it was on the race's clock, without the beginning of its slice, which was
+    not measured.
+
     The last second has no rate and no percentiles if the task ran for less than half of it: those would be of
     stragglers alone.
     """
@@ -73,25 +77,53 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     for line in lines:
         by_second.setdefault(line.second, []).append(line)
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
-    counts = {second: merged(by_second.get(second, ()), measure.name) for second in seconds}
-    covered_s = {second: min(1.0, task.duration_s - second) for second in seconds}
+    measured = {second: measured_second(task, second, by_second.get(second, ())) for second in seconds}
+    counts = {second: merged(of_second.lines, measure.name) for second, of_second in measured.items()}
+    covered_s = {second: of_second.measured_s for second, of_second in measured.items()}
     ranked = [
         percentiles_ns(counts[second], (50.0, 99.0, 100.0) if covered_s[second] >= _LEAST_OF_A_SECOND_S else (100.0,))
         for second in seconds
     ]
     errors = [_errors(by_second.get(second, ())) for second in seconds]
-    begun_s = task.begun_s or 0.0
     return TaskOverTime(
         measure,
-        tuple(begun_s + second + 0.5 for second in seconds),
-        tuple(_rate(by_second.get(second, ()), covered_s[second]) for second in seconds),
+        tuple(task.clock_s(second + 0.5) for second in seconds),
+        tuple(of_second.units_per_s for of_second in measured.values()),
         tuple(kinds.total() for kinds in errors),
         tuple(", ".join(f"{count} x {kind}" for kind, count in kinds.items()) for kinds in errors),
         tuple(_ms(found.get(50.0)) for found in ranked),
         tuple(_ms(found.get(99.0)) for found in ranked),
         tuple(_ms(found.get(100.0)) for found in ranked),
-        _grid(begun_s, counts),
+        _grid(task, counts),
     )
+
+
+@dataclass(frozen=True)
+class MeasuredSecond:
+    """The lines of a task's second that describe it, and the time for which they do, in s."""
+
+    lines: Sequence[SecondLine]
+    measured_s: float
+
+    @property
+    def units_per_s(self) -> float | None:
+        """Units per second; None for a rest of a second whose rate would be noise."""
+        if self.measured_s < _LEAST_OF_A_SECOND_S:
+            return None
+        return sum(line.units for line in self.lines) / self.measured_s
+
+
+def measured_second(task: TaskResult, second: int, lines: Sequence[SecondLine]) -> MeasuredSecond:
+    """Return one own second of a task from its lines, as far as the task lasted.
+
+    The measured seconds of a task in slices are without the beginning of each slice; seconds of its warmup are whole.
+    """
+    end_s = min(second + 1.0, task.duration_s)
+    measured = [line for line in lines if line.phase == "measurement"]
+    if task.slices is None or not measured:
+        return MeasuredSecond(lines, end_s - second)
+    begin_s = task.window.start_s if second < task.window.start_s < end_s else second
+    return MeasuredSecond(measured, task.slices.time.measured_s(begin_s, end_s))
 
 
 def percentile_curve(*histograms: Counts) -> tuple[tuple[float, float], ...]:
@@ -144,16 +176,11 @@ def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
     return found
 
 
-def _rate(lines: Sequence[SecondLine], covered_s: float) -> float | None:
-    """Return units per second; the last second, which ends with the task, counts by the part that the task covers."""
-    return sum(line.units for line in lines) / covered_s if covered_s >= _LEAST_OF_A_SECOND_S else None
-
-
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / _NS_PER_MS
 
 
-def _grid(begun_s: float, counts: dict[int, Counts]) -> Grid:
+def _grid(task: TaskResult, counts: dict[int, Counts]) -> Grid:
     width_s = max(1, math.ceil(len(counts) / _COLUMNS_AT_MOST))
     cells: Counter[tuple[int, int]] = Counter()
     for second, of_second in counts.items():
@@ -161,8 +188,8 @@ def _grid(begun_s: float, counts: dict[int, Counts]) -> Grid:
         for row, indices in groupby(sorted(buckets), _grid_row):
             cells[second // width_s, row] += sum(map(buckets.__getitem__, indices))
     return Grid(
-        float(width_s),
-        tuple(begun_s + (column + 0.5) * width_s for column, _ in cells),
+        width_s * (task.slices.pace if task.slices is not None and width_s > 1 else 1.0),
+        tuple(task.clock_s((column + 0.5) * width_s) for column, _ in cells),
         tuple((row + 0.5) / BINS_PER_DECADE for _, row in cells),
         tuple(cells.values()),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from esbench.comparison.conditions import Condition
@@ -15,10 +16,14 @@ from esbench.comparison.model import (
     UNUSABLE,
     Comparison,
     Estimate,
+    RoundPlan,
+    RoundsNeeded,
     Row,
     RowVerdict,
     Side,
+    SlicedRounds,
 )
+from esbench.comparison.stats import MOST_ROUNDS
 from esbench.record.figures import Notice
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Interval, ReportDocument, Table, figure_cell
@@ -185,11 +190,14 @@ def speed_text(ratio: Estimate) -> str:
 
 
 def _line(compared: Comparison) -> str:
-    """Return a line on the basis of the verdicts: rounds, in turns or not, number of rows that were judged."""
+    """Return a line on the basis of the verdicts: rounds, side by side, in turns or not, number of rows judged."""
     baseline = compared.pairs[0].baseline
     parts = [f"baseline {_rounds(baseline)}"]
     parts += [f"{pair.contender.name} {_rounds(pair.contender)}" for pair in compared.pairs]
-    if all(pair.is_interleaved for pair in compared.pairs):
+    sliced = [pair.sliced for pair in compared.pairs if pair.sliced is not None]
+    if len(sliced) == len(compared.pairs):
+        parts += _side_by_side(sliced)
+    elif all(pair.is_interleaved for pair in compared.pairs):
         parts.append("in turns")
     elif not all(pair.single for pair in compared.pairs):
         parts.append("not in turns")
@@ -202,19 +210,58 @@ def _line(compared: Comparison) -> str:
     return "   ".join(parts)
 
 
+def _side_by_side(sliced: Sequence[SlicedRounds]) -> Iterator[str]:
+    """Yield the parts of the line on sides that were raced at once: their slices, and the tasks whose warmup was
+    cut."""
+    lengths = sorted({length for rounds in sliced for length in rounds.slices_s})
+    yield f"side by side in slices of {' and '.join(f'{length:g}' for length in lengths)} s"
+    cuts: dict[float, list[str]] = {}
+    for label, cut in {label: cut for rounds in sliced for label, cut in rounds.cuts.items()}.items():
+        cuts.setdefault(cut.at_s, []).append(label)
+    if of_tasks := [f"{', '.join(labels)} {at_s:g} s" for at_s, labels in sorted(cuts.items()) if at_s > 0]:
+        yield f"warmup cut: {', '.join(of_tasks)}"
+
+
+def plans(compared: Comparison) -> Iterator[str]:
+    """Yield in words what would settle the rows of each pair whose rounds allow to tell."""
+    for name, pair in compared.named_pairs:
+        if pair.sliced is not None and pair.sliced.plan is not None:
+            yield f"{name}{plan_text(pair.sliced.plan)}"
+
+
+def plan_text(plan: RoundPlan) -> str:
+    """Return in words how long tasks should be, and how many rounds would then settle a change."""
+    first, *others = plan.needed
+    took = f" ({_hours(first.session_s)})" if first.session_s is not None else ""
+    further = "".join(f", {_rounds_of(each)} {each.effect_ratio * 100:g}%" for each in others)
+    return (
+        f"{'start luck' if plan.is_start_luck else 'between rounds'} {plan.between_ratio * 100:.1f}%, within rounds "
+        f"{plan.within_ratio * 100:.1f}%: with --task-time={max(1, math.ceil(plan.task_s))}s, "
+        f"{_rounds_of(first)}{took} settle {first.effect_ratio * 100:g}%{further}"
+    )
+
+
+def _rounds_of(needed: RoundsNeeded) -> str:
+    return f"more than {MOST_ROUNDS} rounds" if needed.rounds is None else f"{needed.rounds} rounds"
+
+
+def _hours(seconds: float) -> str:
+    hours, minutes = divmod(max(1, round(seconds / 60)), 60)
+    return f"{hours} h {minutes:02}" if hours else f"{minutes} min"
+
+
 def _rounds(side: Side) -> str:
     return "1 race" if len(side.records) == 1 else f"{len(side.records)} rounds"
 
 
 def _notices(compared: Comparison) -> list[Notice]:
     found = []
-    for pair in compared.pairs:
-        name = f"{pair.contender.name}: " if len(compared.pairs) > 1 else ""
+    for name, pair in compared.named_pairs:
         if pair.is_same and _races(pair.baseline) != _races(pair.contender):
             found.append(Notice(f"{name}A/A: nothing but chance differs between the two sides", note=True))
         if pair.speed_ratio is not None:
             found.append(Notice(f"{name}speed ratio over all tasks: {speed_text(pair.speed_ratio)}", note=True))
-    return [*found, *compared.notices]
+    return [*found, *(Notice(text, note=True) for text in plans(compared)), *compared.notices]
 
 
 def _overview(compared: Comparison) -> dict[str, Any]:
@@ -229,6 +276,9 @@ def _overview(compared: Comparison) -> dict[str, Any]:
                 "not_comparable": sorted({each.key for each in pair.differences if each.forbids}),
                 "primary_rows": len(pair.primary),
                 "speed_ratio": None if pair.speed_ratio is None else _ratio(pair.speed_ratio),
+                "causes": [asdict(causes) for causes in pair.causes],
+                "answers": [asdict(answers) for answers in pair.answers],
+                **({} if pair.sliced is None else {"side_by_side": asdict(pair.sliced)}),
             }
             for pair in compared.pairs
         ],

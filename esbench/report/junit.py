@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from esbench.comparison.conditions import Condition, parse_condition
-from esbench.comparison.model import DECIDED, ERRORS, UNUSABLE, Comparison, Row
+from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row
 from esbench.errors.printable import printable
 from esbench.units import format_number
 
@@ -14,8 +14,8 @@ from esbench.units import format_number
 def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
     """Return a comparison as JUnit XML.
 
-    One of `conditions` that holds for a row is a failure; `!` and `! errors` are errors; a row without a basis for a
-    verdict is skipped. Without `conditions`, a slower row is a failure.
+    One of `conditions` that holds for a row is a failure; `!`, `! errors` and `answers differ` are errors; a row
+    without a basis for a verdict is skipped. Without `conditions`, a slower row is a failure.
     """
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites", name="esbench compare")
@@ -37,7 +37,7 @@ def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
     holding = [each.text for each in conditions if each.concerns(row) and each.holds(row)]
     if holding:
         tag, text = "failure", f"{', '.join(holding)}: {text}"
-    elif row.kind in (UNUSABLE, ERRORS):
+    elif row.kind in (UNUSABLE, ERRORS, ANSWERS_DIFFER):
         tag = "error"
     elif row.is_primary and row.kind not in DECIDED:
         tag = "skipped"

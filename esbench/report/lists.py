@@ -80,6 +80,7 @@ def session_list(
         ColumnOf("Session", "session", read=lambda session: session.id),
         ColumnOf("Began", "began", read=lambda session: to_the_second(session.created_at)),
         ColumnOf("Kind", "kind", read=lambda session: session.kind),
+        ColumnOf("Raced", "pace", read=_pace),
         ColumnOf("Status", "status", read=lambda session: _status(session, running)),
         ColumnOf("Done", "rounds_done", numeric=True, read=lambda session: session.rounds_done),
         ColumnOf("Rounds", "rounds", numeric=True, read=lambda session: session.rounds),
@@ -98,6 +99,12 @@ def _status(session: RaceSession, running: Collection[str]) -> str:
     if not session.left:
         return "complete"
     return "failed" if any(race.status == "failed" for race in session.left) else "interrupted"
+
+
+def _pace(session: RaceSession) -> str:
+    if len(session.sides) == 1:
+        return ""
+    return "in turns" if session.pacing is None else "at once"
 
 
 def _sides(session: RaceSession) -> str:

@@ -13,7 +13,7 @@ from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import response_time
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine, merged
+from esbench.record.series import SecondLine, by_task, merged
 from esbench.report.table_model import Column, Section, Table
 from esbench.report.text import shortened
 from esbench.units import format_number
@@ -53,10 +53,7 @@ def over_time(
     tasks = reported_tasks(record)
     if not tasks:
         return ()
-    by_task: dict[str, list[SecondLine]] = {}
-    for line in seconds:
-        if line.phase == "measurement":
-            by_task.setdefault(line.task, []).append(line)
+    lines = by_task(line for line in seconds if line.phase == "measurement")
     names = shortened([task_label(record, task) for task in tasks], max(16, width // 4))
     checks = [_checks(task) for task in tasks]
     room = _room(width, names, checks)
@@ -66,7 +63,7 @@ def over_time(
     levels = ASCII if ascii_only else BLOCKS
     rows = []
     for task, name, said in zip(tasks, names, checks, strict=True):
-        bars = bars_of(task, by_task.get(task.name, ()), min(room, _MOST))
+        bars = bars_of(task, lines.get(task.name, ()), min(room, _MOST))
         rate, p99 = _highest(bars.units_per_s), _highest(bars.p99_ms)
         rows.append(
             (
@@ -85,7 +82,7 @@ def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
     """Return at most `most` bars over the seconds of a task's measurement window; without seconds, no bars.
 
     `lines` are those of the task's measurement phase. A second without a line is one in which nothing was completed.
-    Replies after the window are in the last bar's p99.
+    Replies after the window are in the last bar's p99. The beginning of a slice is no part of a bar.
     """
     start_s, end_s = task.window.start_s, task.window.end_s
     first, last = math.floor(start_s), math.ceil(end_s) - 1
@@ -98,7 +95,7 @@ def bars_of(task: TaskResult, lines: Sequence[SecondLine], most: int) -> Bars:
     rates = []
     for number, bar in enumerate(bars):
         begins_s = first + number * width
-        covered_s = min(begins_s + width, end_s) - max(begins_s, start_s)
+        covered_s = task.time.measured_s(max(begins_s, start_s), min(begins_s + width, end_s))
         units = sum(line.units for line in bar if line.second <= last)
         rates.append(units / covered_s if covered_s >= _LEAST_OF_A_BAR_S else None)
     measure = response_time(is_open=task.loop == "open").name

@@ -11,6 +11,7 @@ from typing import Any
 
 from esbench.errors import UsageError
 from esbench.errors.short import first_of
+from esbench.record.index_prefix import has_prefix
 from esbench.telemetry.cluster_state import IndexUse, Surroundings, Use, flat
 from esbench.units import format_bytes, parse_size
 
@@ -19,11 +20,12 @@ _BUSY_AT_LEAST = 10  # operations of others
 _NAMED = 3
 
 
-def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]:
+def disturbances(now: Surroundings, earlier: Use | None = None, other_prefixes: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield a sentence for each circumstance that may disturb a race that is about to begin.
 
     These are an unhealthy cluster, allocation that is restricted, full disks, running merges, and activity of others:
-    `earlier` is the activity of its indices some time before, and any growth since then is that of others.
+    `earlier` is the activity of its indices some time before, and any growth since then is that of others. Indices
+    whose names begin with one of `other_prefixes` are left out: those of races that are meant to run beside this one.
     """
     yield from _unhealthy(now.health)
     settings = dict(flat(now.settings.get("persistent", {}))) | dict(flat(now.settings.get("transient", {})))
@@ -32,18 +34,22 @@ def disturbances(now: Surroundings, earlier: Use | None = None) -> Iterator[str]
         yield f"cluster.routing.allocation.enable is {allocation}: not every shard will be allocated"
     yield from _full_disks(now)
     if now.use is not None:
-        merging = [name for name, index in now.use.indices.items() if index.merges]
+        merging = [
+            name for name, index in now.use.indices.items() if index.merges and not has_prefix(name, other_prefixes)
+        ]
         if merging:
             yield f"merges run before the race begins ({first_of(merging, _NAMED)}): they take disk and CPU from it"
         if earlier is not None:
-            yield from _others("something else used the cluster before", earlier, now.use, ())
+            yield from _others("something else used the cluster before", earlier, now.use, (), other_prefixes)
 
 
-def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -> Iterator[str]:
+def disturbed(
+    before: Surroundings, after: Surroundings, own: Collection[str], other_prefixes: tuple[str, ...] = ()
+) -> Iterator[str]:
     """Yield a sentence for each disturbance during the race: a changed number of nodes, red health, activity of others.
 
     Activity counts from 10 operations and 1 operation/s on, in indices that existed before the race and are neither the
-    race's `own` nor the system's.
+    race's `own` nor the system's, nor those of `other_prefixes`, as in `disturbances`.
     """
     then, now = before.health.get("nodes"), after.health.get("nodes")
     if then is not None and now is not None and then != now:
@@ -51,7 +57,9 @@ def disturbed(before: Surroundings, after: Surroundings, own: Collection[str]) -
     if after.health.get("status") == "red":  # yellow may be what the track wanted: replicas without a node for them
         yield "the cluster is red after the race: shards are missing"
     if before.use is not None and after.use is not None:
-        yield from _others("indices that are not the track's were used during", before.use, after.use, own)
+        yield from _others(
+            "indices that are not the track's were used during", before.use, after.use, own, other_prefixes
+        )
 
 
 def _unhealthy(health: Mapping[str, Any]) -> Iterator[str]:
@@ -99,13 +107,14 @@ def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
     return parse_size(watermark)
 
 
-def _others(who: str, before: Use, after: Use, own: Collection[str]) -> Iterator[str]:
-    """Yield a sentence about activity in indices that existed `before` and are neither `own` nor the cluster's."""
+def _others(who: str, before: Use, after: Use, own: Collection[str], other_prefixes: tuple[str, ...]) -> Iterator[str]:
+    """Yield a sentence about activity in indices that existed `before` and are neither `own`, nor the cluster's, nor
+    those of `other_prefixes`."""
     seconds = after.at_s - before.at_s
     done = {
         name: _gained(before.indices[name], now)
         for name, now in after.indices.items()
-        if name in before.indices and name not in own and not _is_systems(name)
+        if name in before.indices and name not in own and not _is_systems(name) and not has_prefix(name, other_prefixes)
     }
     names = sorted((name for name in done if sum(done[name])), key=lambda name: -sum(done[name]))
     counts = [sum(column) for column in zip(*done.values(), strict=True)]

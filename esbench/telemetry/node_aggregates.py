@@ -66,6 +66,7 @@ _FIGURES: Mapping[str, tuple[str, str, Callable[[SeriesOf, str, TaskSpan], dict[
     "gc_time_ms": ("jvm", "gc_ms", _gained, None),
     "gc_count": ("jvm", "gc_count", _gained, None),
     "rejections": ("thread_pool", "rejected", _gained, None),
+    "queued": ("thread_pool", "queued", _mean_and_peak, 1),
     "disk_read_kb_per_s": ("fs", "read_kb", _rates, 1),
     "disk_written_kb_per_s": ("fs", "written_kb", _rates, 1),
     "http_connections": ("http", "connections", _peak, None),

@@ -113,7 +113,7 @@ ALL = (
     NodeFigures(
         "thread-pools",
         "thread_pool",
-        gauges={"{}_active": "*.active", "{}_queue": "*.queue"},
+        gauges={"queued": "*.queue", "{}_active": "*.active", "{}_queue": "*.queue"},
         counters={"rejected": "*.rejected", "{}_rejected": "*.rejected", "{}_completed": "*.completed"},
     ),
     NodeFigures(
@@ -206,7 +206,7 @@ _ALWAYS = {
     "os": frozenset({"cpu_percent", "load_1m", "memory_used_bytes"}),
     "mem": frozenset({"heap_used_bytes", "heap_used_percent"}),
     "gc": frozenset({"gc_ms", "gc_count", "{}_gc_ms", "{}_gc_count"}),
-    "thread-pools": frozenset({"rejected", "{}_rejected"}),
+    "thread-pools": frozenset({"queued", "rejected", "{}_rejected"}),
     "fs": frozenset({"read_kb", "written_kb"}),
 }
 ALWAYS = tuple(figures.only(_ALWAYS[figures.option]) for figures in ALL if figures.option in _ALWAYS)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
-from esbench.telemetry.device import Reading, Unseen
+from esbench.telemetry.device import Unseen
+
+T = TypeVar("T")
 
 
 class Processes:
@@ -27,7 +29,7 @@ class Processes:
             except psutil.Error as error:
                 note(f"{name}: {error}")
 
-    def readings(self, read: Callable[[str, psutil.Process], Reading]) -> Iterator[Reading]:
+    def readings(self, read: Callable[[str, psutil.Process], T]) -> Iterator[T]:
         """Yield `read` of each process; one that has ended or denies access is noted and not read again."""
         for name, process in list(self.seen.items()):
             try:
@@ -35,6 +37,15 @@ class Processes:
             except psutil.Error as error:  # it has ended
                 del self.seen[name]
                 self._note(f"{name}: {error}")
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds that all of them have used so far."""
+
+        def used_s(name: str, process: psutil.Process) -> float:
+            times = process.cpu_times()
+            return float(times.user + times.system)
+
+        return sum(self.readings(used_s))
 
 
 def process_figures(process: psutil.Process) -> tuple[dict[str, float], dict[str, float]]:

@@ -45,6 +45,10 @@ _READS = (
     ("search_fetch_time_ms", "Fetch time of all shard copies", "search.fetch_time_in_millis", True),
     ("get_count", "Get count of all shard copies", "get.total", False),
     ("get_time_ms", "Get time of all shard copies", "get.time_in_millis", True),
+    ("request_cache_hits", "Request cache hits of all shard copies", "request_cache.hit_count", False),
+    ("request_cache_misses", "Request cache misses of all shard copies", "request_cache.miss_count", False),
+    ("query_cache_hits", "Query cache hits of all shard copies", "query_cache.hit_count", False),
+    ("query_cache_misses", "Query cache misses of all shard copies", "query_cache.miss_count", False),
     ("get_missing_count", "Count of gets that found nothing", "get.missing_total", True),
 )
 _COUNTERS = tuple(
@@ -115,7 +119,7 @@ def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any
         return {}, {"indices": {}}
     # 5.x does not name uuids in its statistics.
     uuids = cluster.request("GET", f"{path}/_settings/index.uuid", params=LENIENT, timeout_s=_INDICES_TIMEOUT_S)
-    metrics = "indexing,merge,refresh,flush,store,translog,segments,search,get"
+    metrics = "indexing,merge,refresh,flush,store,translog,segments,search,get,query_cache,request_cache"
     by_shard = {**LENIENT, "level": "shards"}
     return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params=by_shard, timeout_s=_INDICES_TIMEOUT_S)
 
@@ -178,8 +182,8 @@ def difference(before: Snapshot, after: Snapshot) -> dict[str, Statistic]:
 def work(before: Snapshot, after: Snapshot) -> dict[str, float]:
     """Return name -> increase between two snapshots, under the names of `difference`: counts, and times in ms.
 
-    Also the growth of store and translog in bytes and of the number of segments, negative if they shrank. Empty if the
-    cluster did not report anything.
+    Also the growth of store and translog in bytes and of the number of segments, negative if they shrank, and the
+    number of segments then. Empty if the cluster did not report anything.
     """
     figures = (*_added_figures(before, after), *_further_figures(before, after))
     found = {name: figure["value"] for name, figure in figures if "_per_shard_" not in name}
@@ -224,6 +228,8 @@ def _growth(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, int]]:
         for name, place in _GROWTH:
             if place in after.sizes:
                 yield name, after.sizes[place] - before.sizes.get(place, 0)
+        if _SEGMENTS in after.sizes:
+            yield "segments", after.sizes[_SEGMENTS]
 
 
 def _activity_figures(shards: list[Counters]) -> Iterator[tuple[str, Statistic]]:

@@ -141,6 +141,15 @@ class _Unprintable(jinja2.Undefined):
     __str__ = jinja2.Undefined._fail_with_undefined_error
 
 
+def takes_parameter(track: Path, name: str) -> bool:
+    """True if the templates of a track file, and those they include, ask for a track parameter of this name.
+
+    Nothing is rendered, and the bodies of indices are not looked at.
+    """
+    renderer = TrackRenderer(track.parent, RenderContext({}, distribution="elasticsearch", version="0", now=0.0))
+    return name in renderer.parameters(track.name)
+
+
 @dataclass(frozen=True)
 class Rendered:
     """A rendered template. The origin of its lines is determined only when an error needs it."""
@@ -238,12 +247,15 @@ class TrackRenderer:
         """
         return self._text(name, _marking(self.files, origins))
 
-    def parameters(self) -> frozenset[str]:
-        """Return the track parameters that the rendered templates, and those they include in any branch, ask for."""
+    def parameters(self, *further: str) -> frozenset[str]:
+        """Return the track parameters that the rendered templates, and those they include in any branch, ask for.
+
+        `further`: templates that are not rendered.
+        """
         environment = self._environment()
         asked: set[str] = set()
         seen = {_HELPERS_NAME}
-        todo = list(self._rendered)
+        todo = [*self._rendered, *further]
         while todo:
             name = todo.pop()
             if name in seen or not (self.files.root / name).is_file():

@@ -23,7 +23,7 @@ from esbench.errors import EsbenchError, RaceError
 from esbench.errors.printable import printable
 from esbench.load.failures import remedy, sentence
 from esbench.load.hosts import Hosts
-from esbench.load.hot import IS_COMPILED, clock_ns
+from esbench.load.hot import IS_COMPILED, NEVER_NS, clock_ns
 from esbench.load.messages import (
     ABORT_DRAIN_S,
     Hello,
@@ -39,6 +39,7 @@ from esbench.load.open_files import raise_limit
 from esbench.load.outbox import Outbox
 from esbench.measure.cpu_time import Usage, run_delay_ns
 from esbench.measure.precise_timer import Alarm
+from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Task
 from esbench.operations import OperationTypes, builtin_operations
@@ -72,6 +73,7 @@ class Worker:
         self._failure: EsbenchError | None = None
         self._loop_lag_ns = 0
         self._begun_ns = 0
+        self._time = WholeTime(0)  # of the step
         self._finished = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -174,22 +176,23 @@ class Worker:
         self._hello(message.step)
 
     def _start(self, message: RunStep) -> None:
-        """Set up the tasks, to begin at their start time."""
+        """Set up the tasks, to begin in their time."""
+        begin_ns = message.time.begin_ns
         if not self._running:
-            self._running, self._begun_ns = True, message.start_ns
+            self._running, self._begun_ns, self._time = True, begin_ns, message.time
         shares = [share for share in self._shares if share.task.name in message.tasks and not share.ended]
         for share in shares:
             ended, failed = partial(self._ended, share), partial(self._failed, share.task)
-            share.set_up(message.start_ns, self._prepared.seed, ended, failed)
+            share.set_up(message.time, self._prepared.seed, ended, failed)
 
         def begin() -> None:
             alarm.close()
             self._alarms.discard(alarm)
-            self._begin(message.start_ns, shares)
+            self._begin(begin_ns, shares)
 
         alarm = Alarm(asyncio.get_running_loop(), begin)
         self._alarms.add(alarm)
-        alarm.set(message.start_ns)
+        alarm.set(begin_ns)
 
     def _begin(self, start_ns: int, shares: Sequence[TaskShare]) -> None:
         while clock_ns() < start_ns:
@@ -263,8 +266,8 @@ class Worker:
     async def _tick_every_second(self) -> None:
         makes_garbage = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)  # its transports do, uvloop's not
         while True:
-            into_second_ns = (clock_ns() - self._begun_ns) % NS
-            await asyncio.sleep((NS - into_second_ns) / NS + 0.002)
+            now_ns = clock_ns()
+            await asyncio.sleep((self._time.next_tick_ns(now_ns) - now_ns) / NS)
             if self._running:
                 self._tick()
                 if makes_garbage:
@@ -274,11 +277,10 @@ class Worker:
         now_ns = clock_ns()
         running = [share for share in self._shares if not share.reported_end]
         ended = [share for share in running if share.ended]
-        far_ns = now_ns + 2 * NS  # the last seconds of an ended task are closed, too
         tick = Tick(
             worker=self._number,
             step=self._prepared.step,
-            tasks=tuple(share.take_seconds(far_ns if share.ended else now_ns) for share in running if share.begun),
+            tasks=tuple(share.take_seconds(NEVER_NS if share.ended else now_ns) for share in running if share.begun),
             ended=tuple(share.take_end() for share in ended),
             at_ns=now_ns,
             usage=_usage(),

@@ -11,6 +11,7 @@ from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
 from esbench.requests.programs import Program
@@ -36,7 +37,6 @@ class TaskShare:
         self.clients = clients
         self.loop: TaskLoop
         self.recorder: Recorder
-        self.start_ns = 0
         self.begun = False
         self.ended = False
         self.reported_end = False
@@ -45,18 +45,18 @@ class TaskShare:
     def task(self) -> Task:
         return self.assignment.task
 
-    def set_up(self, start_ns: int, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
-        """Make the task's loop, which begins at `start_ns`; the clients are connected already.
+    def set_up(self, time: WholeTime, seed: int, ended: Callable[[], None], failed: Callable[[Verdict], None]) -> None:
+        """Make the task's loop, which runs in `time`; the clients are connected already.
 
         `seed` is the race's. `ended` is called once, when nothing is in flight any more; `failed` for each failed
         request.
         """
         task = self.task
-        self.start_ns = start_ns
-        length = self._length(start_ns)
-        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if length.warmup_end_ns else None
+        length = self._length(time)
+        has_window = length.warmup_end_ns and not isinstance(time, SlicedTime)
+        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if has_window else None
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
-        self.recorder = Recorder(start_ns, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
             assert self._python is not None
             self.loop = self._python.loop(
@@ -82,13 +82,13 @@ class TaskShare:
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
 
-    def _length(self, start_ns: int) -> Length:
+    def _length(self, time: WholeTime) -> Length:
         task = self.task
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
             period_s = measured_period_s(task)
-            end_ns = None if period_s is None else start_ns + int((warmup_s + period_s) * NS)
-            return Length(warmup_end_ns=start_ns + int(warmup_s * NS), end_ns=end_ns)
+            end_ns = None if period_s is None else time.until_ns(int((warmup_s + period_s) * NS))
+            return Length(warmup_end_ns=time.until_ns(int(warmup_s * NS)), end_ns=end_ns)
         warmup = (task.warmup_iterations or 0) * len(self.clients)
         if task.requests is not None:
             measured = _share(task.requests, self.assignment)
@@ -101,12 +101,12 @@ class TaskShare:
     def take_seconds(self, now_ns: int) -> TaskSeconds:
         """Return the seconds that are over at `now_ns`, with the queue of now as their backlog, and forget them.
 
-        Seconds count from the task's start. Call it after `set_up`.
+        Seconds are those of the task's own time. Call it after `set_up`.
         """
         seconds = tuple(self.recorder.closed_seconds(now_ns))
         for second in seconds:
             second.tally.backlog = self.loop.backlog
-        return TaskSeconds(self.task.name, self.start_ns, seconds, closed_until=(now_ns - self.start_ns) // NS)
+        return TaskSeconds(self.task.name, seconds, closed_until=self.recorder.time.second_of(now_ns))
 
     def take_end(self) -> TaskEnd:
         """Return the final report, and note that it was made. Call it when the share has ended."""
@@ -115,7 +115,7 @@ class TaskShare:
             return TaskEnd(self.task.name, None, clock_ns(), 0, None, None)
         return TaskEnd(
             self.task.name,
-            self.start_ns,
+            self.recorder.time.begin_ns,
             self.loop.end_ns,
             self.loop.unsent,
             self.recorder.first_measured_ns,

@@ -59,6 +59,14 @@ def sent(server: RawServer) -> list[tuple[str, str, dict[str, Any]]]:
     return [(asked.method, asked.target, json.loads(asked.body)) for asked in server.requests]
 
 
+def test_the_annotations_of_a_side_have_its_name() -> None:
+    clock = Clock()
+    with serve(GRAFANA) as server, Annotations(parse_grafana(server.url), print, now=clock, side="contender") as side:
+        follow_a_race(side, clock)
+    told = [body for _, _, body in sent(server)]
+    assert all(body["text"].startswith("contender: ") and "side:contender" in body["tags"] for body in told)
+
+
 def test_a_race_and_its_tasks_are_regions_from_their_begin_to_their_end() -> None:
     with serve(GRAFANA) as server:
         assert annotate(server.url) == []

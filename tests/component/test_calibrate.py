@@ -76,7 +76,8 @@ def test_a_closed_loop_comes_first_then_open_ones_at_rising_rates(kept: Calibrat
 
 @alone
 def test_the_null_servers_delay_of_a_millisecond_is_in_every_latency(kept: Calibration) -> None:
-    reached = [run for run in kept.open if run.reached]
+    # a rate counts as reached with some requests unsent: if they are more than 1 %, there is no p99
+    reached = [run for run in kept.open if run.reached and "p99" in run.latency_ms]
     assert reached
     for run in reached:
         assert run.latency_ms["p99"] >= run.latency_ms["p50"] >= 1

@@ -23,6 +23,7 @@ from esbench.load.coordinator import Cancelled
 from esbench.load.hosts import Hosts
 from esbench.load.recorder import Recorder
 from esbench.load.script_client import ScriptClient
+from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
@@ -148,7 +149,7 @@ async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullS
             raise NotImplementedError
 
     class Closed:
-        recorder = Recorder(0, is_open=False)
+        recorder = Recorder(WholeTime(0), is_open=False)
 
         def failed(self, verdict: Verdict) -> None:
             raise NotImplementedError

@@ -22,7 +22,9 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, decode, lowest_equivalent_ns, percentiles_ns
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Tally
+from esbench.measure.verdict import Verdict
 from esbench.operations.replies import judge_found
 from esbench.record.model import TaskResult
 from esbench.requests.exchange import Exchange
@@ -141,7 +143,14 @@ def stalled(request: pytest.FixtureRequest, null_servers: NullServerFactory) -> 
 
 async def _stall(url: str, clients: int) -> Tally:
     hosts = Hosts(parse_hosts([url], None)[0], ClientOptions(), lost=lambda: None, back=lambda: None)
-    exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: test\r\n\r\n",), judge_found)
+    answered = 0
+
+    def judge(status: int, body: bytes, drawn: object) -> Verdict:
+        nonlocal answered
+        answered += 1
+        return judge_found(status, body, drawn)
+
+    exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: test\r\n\r\n",), judge)
     program = SimpleNamespace(exchanges=(exchange,), draw=lambda: None)
     route = Route(hosts, None, b"", 10)
     made = [TemplateClient(slot, route, program) for slot in range(clients)]  # type: ignore[arg-type]
@@ -149,11 +158,18 @@ async def _stall(url: str, clients: int) -> Tally:
         await client.connect()
     ended = asyncio.Event()
     start_ns = clock_ns()
-    recorder = Recorder(start_ns, is_open=True)
+    recorder = Recorder(WholeTime(start_ns), is_open=True)
     length = Length(start_ns, start_ns + 4 * NS)
     arrivals = iter(range(0, 4 * NS, NS // 100))
     loop = OpenLoop(made, recorder, length, ended=ended.set, failed=lambda verdict: None, arrivals=arrivals)
-    asyncio.get_running_loop().call_later(2, time.sleep, STALL_S)
+
+    def stand_still() -> None:
+        if recorder.begun - answered <= 1:
+            time.sleep(STALL_S)
+        else:  # the host, or the null server, stands still itself: of its requests the clients would be short
+            asyncio.get_running_loop().call_later(0.002, stand_still)
+
+    asyncio.get_running_loop().call_later(2, stand_still)
     loop.start(start_ns)
     await asyncio.wait_for(ended.wait(), 20)
     loop.close()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,8 @@ from driver import Driver, bulk, documents, generated_documents, get, task
 
 from esbench.errors import RaceError
 from esbench.load.coordinator import Cancelled, StepFailed
+from esbench.load.hot import clock_ns
+from esbench.measure.slices import NS, SlicedTime
 from esbench.measure.tally import Second
 from esbench.null_server import NullServer
 from esbench.record.model import TaskResult
@@ -205,6 +208,18 @@ def test_a_coordinator_that_is_held_up_ends_no_worker(server: NullServer, patien
     result = patient.run(server.url, get(rate=100, clients=8, time_period_s=10), observe=observe)
     assert result.requests == 1_000
     assert len(held_up) in (10, 11)  # the last replies may come in the eleventh second
+
+
+def test_a_worker_is_heard_while_other_sides_have_their_slices(patient: Driver, server: NullServer) -> None:
+    """Six slices of others lie between the first two of a side of four: longer than any silence may be."""
+    step_time = SlicedTime(0, NS, NS // 20, 0, sides=4, side=0, seed=1)
+    outer = replace(step_time, side=step_time.side_at(0))
+
+    def begin() -> SlicedTime:
+        return replace(outer, start_ns=clock_ns() + NS // 10)
+
+    result = patient.run(server.url, get(clients=600, time_period_s=2, think_time_s=0.1), begin=begin)
+    assert (result.window.end_s, result.errors) == (2, 0)
 
 
 def test_a_worker_that_died_between_steps_is_named(server: NullServer, driver: Driver) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
 from esbench.null_server import NullServer
+from esbench.null_server.versions import parse_version
 from esbench.record.sessions import RaceSession, SessionStore
 
 SHORT = ("--include-tasks=type:delete-index,type:create-index,closed", "--workers=1", "--telemetry=none")
@@ -29,7 +34,7 @@ def races(tmp_path: Path) -> Iterator[Races]:
 
 
 def duel(races: Races, server: NullServer | str, *arguments: str) -> subprocess.Popen[str]:
-    sides = ("--baseline", "track-params=rate:50", "--contender", "track-params=rate:60 user-tags=which:new")
+    sides = ("--turns", "--baseline", "track-params=rate:50", "--contender", "track-params=rate:60 user-tags=which:new")
     return races.start(server, *SHORT, *sides, *arguments, command="duel")
 
 
@@ -75,7 +80,8 @@ def test_a_duel_races_its_sides_in_turns(races: Races, server: NullServer, tmp_p
 def test_a_duel_that_is_interrupted_is_resumed(races: Races, null_server: NullServerFactory) -> None:
     server = null_server()
     process = duel(races, server, "--rounds=2")
-    wait_until(lambda: server.counts().by_class.get("GET /*/_doc/*", 0) >= 150, process)
+    sessions = races.home / "sessions"
+    wait_until(lambda: any('"complete"' in file.read_text() for file in sessions.glob("*.json")), process)
     press_ctrl_c(process)
     outcome = races.finish(process)
     session = last(races)
@@ -95,19 +101,134 @@ def test_a_duel_that_is_interrupted_is_resumed(races: Races, null_server: NullSe
     assert last(races).rounds == 2
 
 
+def test_sides_on_one_cluster_without_a_prefix_are_refused_in_one_line(races: Races, server: NullServer) -> None:
+    outcome = races.finish(races.start(server, *SHORT, "--baseline=", "--contender=user-tags=a:b", command="duel"))
+    assert outcome.code == 2
+    assert outcome.error == (
+        'esbench: --contender: is raced on the same cluster as baseline, and track "shop" has no parameter '
+        "index_prefix to keep their indices apart (--turns races one side after the other)"
+    )
+    assert not (races.home / "sessions").exists()
+
+
+def another_cluster() -> dict[str, Any]:
+    """The script of a null server that says it is another cluster than the others."""
+    root = {**parse_version("7.17.29").root(), "cluster_uuid": "another"}
+    return {"rules": [{"method": "GET", "path": "^/$", "reply": {"status": 200, "body": root}}]}
+
+
+def test_a_dry_run_of_sides_at_once_tells_their_rounds(races: Races, null_server: NullServerFactory) -> None:
+    other = f"--contender=target-hosts={null_server(another_cluster()).url}"
+    process = races.start(null_server(), "--baseline=", other, "--rounds=3", "--dry-run", command="duel")
+    outcome = races.finish(process)
+    assert outcome.code == 0, outcome.stderr
+    assert outcome.stdout.count("At once    2 sides in slices of 1 s, gaps of 50 ms") == 2
+    assert "Rounds     3 of " in outcome.stdout
+
+
+def duel_at_once(
+    races: Races, null_server: NullServerFactory, *arguments: str, **contender: Any
+) -> tuple[subprocess.Popen[str], NullServer]:
+    """A duel of two rounds, and the server of its contender, with further rules."""
+    script = another_cluster()
+    script["rules"] += contender.get("rules", ())
+    other = null_server(script)
+    sides = ("--baseline=", f"--contender=target-hosts={other.url}", "--rounds=2", "--task-time=4s")
+    return races.start(null_server(), *SHORT, *sides, *arguments, command="duel"), other
+
+
+def test_a_duel_races_its_sides_at_once(races: Races, null_server: NullServerFactory, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    process, _ = duel_at_once(races, null_server, f"--before-round=echo $ESBENCH_ROUND >> {said}")
+    outcome = races.finish(process, 60)
+    assert outcome.code == 0, outcome.stderr
+    assert "Verdict" in outcome.stdout
+    assert re.search(r"^round 2 of 2: about \d+ s left$", outcome.stderr, re.MULTILINE)
+    assert said.read_text().split() == ["1", "2"]
+    session = last(races)
+    first, second = (race.side for race in session.of_round(1))
+    assert [race.side for race in session.plan] == [first, second, second, first]
+    for race in session.plan:
+        record = races.record(str(race.race_id))
+        assert (record.status, record.session) == ("complete", session.place(race))
+        (closed,) = [task for task in record.tasks if task.name == "closed"]
+        assert closed.slices is not None
+        assert not [warning for warning in record.warnings if "disturb" in warning]
+
+
+def test_a_request_that_a_task_sends_once_is_sent_once_a_round(races: Races, null_server: NullServerFactory) -> None:
+    track = races.track / "track.yml"
+    once = (
+        "- {name: delete-made, operation: {operation-type: delete-index, index: made}}",
+        "- {name: once, operation: {operation-type: raw-request, method: PUT, path: /made}}",  # a second one fails
+        "- {name: closed,",
+    )
+    track.write_text(track.read_text().replace("- {name: closed,", "\n      ".join(once)))
+    process, other = duel_at_once(races, null_server, "--include-tasks=type:delete-index,type:create-index,once,closed")
+    outcome = races.finish(process, 60)
+    assert outcome.code == 0, outcome.stderr
+    assert "Verdict" in outcome.stdout
+    assert other.counts().by_class["PUT /*"] == 4  # create-index in each round, too
+    for race in last(races).plan:
+        tasks = {task.name: task for task in races.record(str(race.race_id)).tasks}
+        assert (tasks["once"].requests, tasks["once"].slices) == (1, None)
+        assert tasks["closed"].slices is not None
+
+
+def test_a_round_that_is_interrupted_is_raced_again(races: Races, null_server: NullServerFactory) -> None:
+    process, other = duel_at_once(races, null_server)
+    wait_until(lambda: other.counts().by_class.get("DELETE /*", 0) == 2, process)
+    press_ctrl_c(process)
+    outcome = races.finish(process)
+    session = last(races)
+    assert outcome.code == 130, outcome.stderr
+    assert f"esbench duel --resume {session.id} goes on" in outcome.error
+    assert [race.round for race in session.left] == [2, 2]
+    assert _resumed(races).code == 0
+    ended = last(races)
+    assert (ended.left, ended.of_round(1)) == ((), session.of_round(1))
+
+
+def test_a_side_that_prepares_its_documents_hears_an_interrupt(races: Races, null_server: NullServerFactory) -> None:
+    track = races.track / "track.yml"
+    many = "{document-count: 50000000, generate: {fields: {n: {type: range, from: 1, to: 9}}}}"
+    track.write_text(track.read_text().replace("{document-count: 500, source-file: orders.json}", many))
+    other = f"--contender=target-hosts={null_server(another_cluster()).url}"
+    process = races.start(null_server(), "--baseline=", other, "--progress=lines", command="duel")
+    wait_until(lambda: any(races.home.rglob("*.partial")), process)
+    process.send_signal(signal.SIGTERM)
+    outcome = races.finish(process)
+    assert outcome.code == 130, outcome.stderr
+    assert outcome.seconds < 5
+    assert last(races).left == last(races).plan
+    assert not any(races.home.rglob("*.partial"))
+
+
+def test_a_side_that_fails_ends_the_round_of_both(races: Races, null_server: NullServerFactory) -> None:
+    failing = {"method": "GET", "path": "/_doc/", "first": 1000, "reply": {"status": 500, "body": {}}}
+    process, _ = duel_at_once(races, null_server, rules=[failing])
+    outcome = races.finish(process)
+    assert outcome.code == 1
+    assert "round 1 of 2: race " in outcome.error
+    assert " (contender) failed: " in outcome.error
+    assert "; baseline ended with it (esbench duel --resume " in outcome.error
+    statuses = {race.side: race.status for race in last(races).of_round(1)}
+    assert statuses == {"baseline": "cancelled", "contender": "failed"}
+
+
 def _resumed(races: Races, *arguments: str) -> Outcome:
     done = subprocess.run(
         [sys.executable, "-m", "esbench.cli.main", "duel", "--resume=last", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env={"ESBENCH_HOME": str(races.home), "PATH": ""},
+        env={**os.environ, "ESBENCH_HOME": str(races.home), "PATH": ""},
     )
     return Outcome(done.returncode, done.stdout, done.stderr, 0)
 
 
 def test_what_is_wrong_with_any_side_is_said_before_the_first_race(races: Races, server: NullServer) -> None:
-    process = races.start(server, *SHORT, "--baseline=", "--contender=track-params=rte:1", command="duel")
+    process = races.start(server, *SHORT, "--turns", "--baseline=", "--contender=track-params=rte:1", command="duel")
     outcome = races.finish(process)
     assert outcome.code == 2
     assert '--contender: --track-params: track "shop" has no parameter "rte"' in outcome.error
@@ -138,7 +259,8 @@ def test_an_index_that_the_race_before_has_made_is_thought_of_before_the_first_r
 
 def test_the_secret_of_a_side_is_not_kept_and_is_given_again_to_go_on(races: Races, server: NullServer) -> None:
     secret = "client-options=basic_auth_user:'me',basic_auth_password:'swordfish'"
-    process = races.start(server, *SHORT, "--baseline=", "--contender", secret, "--before-round=exit 7", command="duel")
+    sides = ("--turns", "--baseline=", "--contender", secret)
+    process = races.start(server, *SHORT, *sides, "--before-round=exit 7", command="duel")
     outcome = races.finish(process)
     assert outcome.code == 1
     assert "--before-round=exit 7: failed with exit status 7" in outcome.error
@@ -161,8 +283,8 @@ def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
     refused = _resumed(races)
     assert refused.code == 2
     assert refused.error == (
-        f"esbench: --resume={session.id}: the session runs a command before each race, which is not run unless you "
-        f"give it again (--before-round='{command}')"
+        f"esbench: --resume={session.id}: the session runs a command before each round or race, which is not run "
+        f"unless you give it again (--before-round='{command}')"
     )
     another = _resumed(races, "--before-round=exit 0")
     assert another.code == 2
@@ -170,3 +292,54 @@ def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
     assert said.read_text() == "ran\n"
     assert "failed with exit status 7" in _resumed(races, f"--before-round={command}").error
     assert said.read_text() == "ran\nran\n"
+
+
+def plan(races: Races, one: NullServer, other: NullServer, *arguments: str) -> subprocess.Popen[str]:
+    """A second of warmup and five slices of each side, the fewest that make a plan."""
+    sides = ("--baseline=", f"--contender=target-hosts={other.url}", "--task-time=12s", "--warmup=track", "--plan")
+    return races.start(one, *SHORT, *sides, *arguments, command="duel")
+
+
+def test_a_duel_is_planned_by_its_first_two_rounds_and_another_one_by_these(
+    races: Races, null_server: NullServerFactory
+) -> None:
+    track = races.track / "track.yml"
+    timed = "warmup-time-period: 1, time-period: 5"
+    track.write_text(track.read_text().replace("warmup-iterations: 10, iterations: 50", timed))
+    one, other = null_server(), null_server(another_cluster())
+    outcome = races.finish(plan(races, one, other, "--budget=15m"), 60)
+    assert outcome.code == 0, outcome.stderr
+    session = last(races)
+    assert "no earlier duel is like this one: its first 2 rounds are raced" in outcome.stderr
+    assert re.search(r"^round 2 of the first 2: about \d+ s left$", outcome.stderr, re.MULTILINE)
+    assert (session.rounds_done, session.rounds, session.auto, session.budget_s) == (2, 6, True, None)
+    assert re.search(rf"^Session +2 rounds of {session.id} of \S+Z$", outcome.stdout, re.MULTILINE)
+    assert re.search(r"^as raced +5\.0% +\S+", outcome.stdout, re.MULTILINE)
+    assert re.search(r"^--task-time=\d+s +\d+\.\d% +\d+ +within 15 min$", outcome.stdout, re.MULTILINE)
+    assert "note: based on 2 rounds: a spread of so few is a rough guess" in outcome.stdout
+    assert "the same nodes in all rounds" in outcome.stdout
+    assert "Verdict" not in outcome.stdout
+    command = outcome.stdout.splitlines()[-1]
+    goes_on = re.fullmatch(rf"esbench duel --resume {session.id} --rounds=(\d+)", command)
+    assert goes_on and int(goes_on[1]) >= 6
+
+    again = races.finish(plan(races, one, other, "--format=json", "--user-tags=a:b"))
+    assert again.code == 0, again.stderr
+    assert last(races) == session
+    document = json.loads(again.stdout)
+    assert document["facts"]["Session"].endswith("Z, an earlier duel like this one; nothing was raced")
+    assert (document["overview"]["after"], document["overview"]["rounds"]) == (command, 2)
+
+    resumed = races.start(one, f"--resume={session.id}", f"--rounds={goes_on[1]}", command="duel")
+    wait_until(lambda: not last(races).auto, resumed)
+    press_ctrl_c(resumed)
+    assert races.finish(resumed).code == 130
+    ended = last(races)
+    assert (ended.id, ended.rounds, ended.looks, ended.plan[:4]) == (session.id, int(goes_on[1]), 1, session.plan[:4])
+
+    differing = plan(races, one, other, "--track-params=rate:7")
+    wait_until(lambda: last(races).id != session.id, differing)
+    press_ctrl_c(differing)
+    outcome = races.finish(differing)
+    assert outcome.code == 130
+    assert "no earlier duel is like this one" in outcome.stderr

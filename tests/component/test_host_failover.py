@@ -68,7 +68,7 @@ def test_the_clients_of_a_host_that_dies_use_the_others_and_return_when_it_is_ba
     pair: tuple[NullServer, NullServer], each_driver: Driver, keys: dict[str, Any]
 ) -> None:
     alive, dying = pair
-    slow = {"rules": [{"path": "_doc", "delay": {"type": "constant", "ms": 5}}]}
+    slow = {"rules": [{"path": "_doc", "delay": {"type": "constant", "ms": 12}}]}  # so that some are in flight
     alive.use(slow)
     dying.use({**slow, "refuse": [{"at_s": 0.6, "for_s": 1.0, "cut": True}]})
     result = each_driver.run(urls(alive, dying), get(clients=8, time_period_s=3.5, **keys))

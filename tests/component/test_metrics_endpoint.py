@@ -65,7 +65,7 @@ def following() -> FollowedRace:
 
 @pytest.fixture
 def endpoint(following: FollowedRace) -> Iterator[MetricsEndpoint]:
-    with MetricsEndpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
+    with MetricsEndpoint(Address("127.0.0.1", 0), [following], BOUNDS) as endpoint:
         yield endpoint
 
 
@@ -113,7 +113,7 @@ def test_nothing_but_reading_is_allowed(endpoint: MetricsEndpoint) -> None:
 
 
 def test_before_the_race_the_answer_is_empty() -> None:
-    with MetricsEndpoint(Address("127.0.0.1", 0), FollowedRace(), BOUNDS) as endpoint:
+    with MetricsEndpoint(Address("127.0.0.1", 0), [FollowedRace()], BOUNDS) as endpoint:
         assert ask(endpoint, OPENMETRICS).body == b"# EOF\n"
 
 
@@ -137,12 +137,12 @@ def test_a_scraper_that_prefers_another_format_gets_text(endpoint: MetricsEndpoi
 
 
 def test_it_ends_with_the_race(following: FollowedRace) -> None:
-    with MetricsEndpoint(Address("127.0.0.1", 0), following, BOUNDS) as endpoint:
+    with MetricsEndpoint(Address("127.0.0.1", 0), [following], BOUNDS) as endpoint:
         pass
     with pytest.raises(ConnectionRefusedError):
         ask(endpoint)
     port = int(endpoint.url.rpartition(":")[2].partition("/")[0])
-    with MetricsEndpoint(Address("127.0.0.1", port), following, BOUNDS) as again:
+    with MetricsEndpoint(Address("127.0.0.1", port), [following], BOUNDS) as again:
         assert ask(again).status == 200
 
 
@@ -150,13 +150,13 @@ def test_a_taken_port_is_one_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(UsageError, match=rf"--metrics-port: cannot listen at {address}: Address already in use"):
-            MetricsEndpoint(address, FollowedRace(), BOUNDS)
+            MetricsEndpoint(address, [FollowedRace()], BOUNDS)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
 def test_an_address_of_another_host_is_an_error(host: str) -> None:
     with pytest.raises(UsageError, match="--metrics-port"):
-        MetricsEndpoint(Address(host, 0), FollowedRace(), BOUNDS)
+        MetricsEndpoint(Address(host, 0), [FollowedRace()], BOUNDS)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def raced(
     request: pytest.FixtureRequest, null_servers: NullServerFactory, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Races, NullServer, Outcome]]:
     server, races = null_servers({"version": request.param}), Races(tmp_path_factory.mktemp("races"))
-    yield races, server, races.run(server, "--race-id=one", "--user-tags=why:test", "--seed=7")
+    yield races, server, races.run(server, "--race-id=one", "--user-tags=why:test", "--seed=7", "--no-answers")
     races.end()
 
 

@@ -20,6 +20,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import Verdict
 from esbench.null_server import NullServer
 from esbench.operations.replies import judge_found
@@ -63,7 +64,7 @@ async def _closed_loop(url: str, tls: ssl.SSLContext | None, requests: int) -> i
         errors += 1
 
     start_ns = clock_ns()
-    recorder = Recorder(start_ns, is_open=False)
+    recorder = Recorder(WholeTime(start_ns), is_open=False)
     loop = ClosedLoop([client], recorder, Length(requests=requests), ended=ended.set, failed=failed)
     loop.start(start_ns)
     await asyncio.wait_for(ended.wait(), 60)

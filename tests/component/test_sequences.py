@@ -15,6 +15,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import Verdict
 from esbench.operations.replies import judge_plain
@@ -29,8 +30,8 @@ LAST_REPLY = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n
 class Times(Recorder):
     """A recorder that keeps when requests, and their parts, were sent and received."""
 
-    def __init__(self, start_ns: int) -> None:
-        super().__init__(start_ns, is_open=False)
+    def __init__(self, time: WholeTime) -> None:
+        super().__init__(time, is_open=False)
         self.wholes: list[tuple[int, int]] = []
         self.parts: list[tuple[str, int, int, str | None]] = []
 
@@ -76,7 +77,7 @@ async def measured(host: Host) -> tuple[Times, Tally]:
     client = SlowToConnect(0, Route(hosts, None, b"", 5), program)  # type: ignore[arg-type]
     await client.connect()
     ended, start_ns = asyncio.Event(), clock_ns()
-    times = Times(start_ns)
+    times = Times(WholeTime(start_ns))
     loop = ClosedLoop([client], times, Length(requests=1), ended=ended.set, failed=lambda verdict: None)
     loop.start(start_ns)
     await asyncio.wait_for(ended.wait(), 10)

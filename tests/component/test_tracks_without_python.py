@@ -26,6 +26,7 @@ from esbench.cluster.options import parse_hosts
 from esbench.load.assignment import deal
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
+from esbench.measure.slices import WholeTime
 from esbench.load.messages import Prepare, Stock, Target
 from esbench.model import Index, Operation, Step, Task
 from esbench.operations import builtin_operations
@@ -47,9 +48,9 @@ async def run() -> None:
     reached = Hosts(target.hosts, options, lost=print, back=print)
     for share in await Preparation(types).shares(message, reached, Ledger()):
         ended.clear()
-        share.set_up(clock_ns(), 1, ended.set, print)
+        share.set_up(WholeTime(clock_ns()), 1, ended.set, print)
         share.begun = True
-        share.loop.start(share.start_ns)
+        share.loop.start(share.recorder.time.begin_ns)
         await asyncio.wait_for(ended.wait(), 10)
         assert share.recorder.begun == 5
         share.close()

@@ -6,6 +6,7 @@ import pytest
 from driver import NullServerFactory
 from matching import DISTRIBUTIONS, Crowded, Matched, match, nearest_rank
 
+from esbench.measure.slices import NS, SlicedTime
 from esbench.null_server import NullServer
 
 pytestmark = pytest.mark.alone
@@ -49,6 +50,26 @@ def matched(request: pytest.FixtureRequest, server: NullServer) -> tuple[Matched
         run_delay_ratios.append(run_delay_ratio)
     if min(run_delay_ratios, default=1) > CROWDED_RATIO:
         pytest.skip(f"the driver waited for a CPU {min(run_delay_ratios, default=1):.0%} of the time or more")
+    pytest.fail("\n".join(differed))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_durations_in_slices_are_those_of_the_servers_log(side: int, server: NullServer) -> None:
+    def sliced(start_ns: int) -> SlicedTime:
+        return SlicedTime(start_ns, NS, 50_000_000, 100_000_000, 2, side, seed=5)
+
+    differed: list[str] = []
+    for _ in range(ATTEMPTS):
+        try:
+            opened, closed, run_delay_ratio = match(
+                server, DISTRIBUTIONS["bimodal"], rate_per_s=RATE_PER_S, clients=6, seconds=SECONDS, time_of=sliced
+            )
+        except Crowded as error:
+            differed.append(str(error))
+            continue
+        if opened.agrees and closed.agrees:
+            return
+        differed += [in_words("open", opened), in_words("closed", closed), f"run delay {run_delay_ratio:.0%}"]
     pytest.fail("\n".join(differed))
 
 

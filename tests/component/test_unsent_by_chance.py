@@ -16,6 +16,7 @@ from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrivals
+from esbench.measure.slices import WholeTime
 from esbench.model import Schedule
 from esbench.units import Rate
 
@@ -43,7 +44,7 @@ async def unsent(seed: int) -> int:
     ended = asyncio.Event()
     loop = OpenLoop(
         [PromptClient(slot, start_ns) for slot in range(CLIENTS)],
-        Recorder(start_ns, is_open=True),
+        Recorder(WholeTime(start_ns), is_open=True),
         Length(start_ns, end_ns),
         ended=ended.set,
         failed=lambda verdict: None,

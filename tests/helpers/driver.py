@@ -14,9 +14,10 @@ from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.events.listeners import Listener
-from esbench.load.coordinator import Coordinator, CutShort
+from esbench.load.coordinator import Coordinator, CutShort, at_once
 from esbench.load.messages import Stock, Target
 from esbench.load.step_state import Observer
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
 from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
 from esbench.null_server import NullServer
@@ -86,6 +87,10 @@ class _Heard(Listener):
 
     def __init__(self, observe: Observer, hear: Callable[[HostEvent], None]) -> None:
         self._observe, self._hear = observe, hear
+        self.stretch = 0.0
+
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
+        self.stretch = stretch
 
     def second(self, task: str, second: Second) -> None:
         self._observe(task, second)
@@ -141,6 +146,7 @@ class Driver:
         options: ClientOptions | None = None,
         observe: Observer | None = None,
         lookup: Lookup = look_up,
+        begin: Callable[[], WholeTime] = at_once,
     ) -> tuple[TaskResult, ...]:
         """Run the tasks in parallel; their results in order. Closed seconds are kept in `seconds`."""
         hosts, options = parse_hosts([urls] if isinstance(urls, str) else urls, options)
@@ -150,9 +156,9 @@ class Driver:
         self.seconds = []
         by = (completed_by,) if isinstance(completed_by, str) else completed_by
         step = Step(tasks, clients=clients, completed_by=by)
-        heard = _Heard(observe or self._keep, self.events.append)
+        heard = self.heard = _Heard(observe or self._keep, self.events.append)
         try:
-            results = self.coordinator.run(self._steps - 1, step, target, stock, self._types, heard)
+            results = self.coordinator.run(self._steps - 1, step, target, stock, self._types, heard, begin)
         except CutShort as cut:
             _assert_none_is_short(cut.results)
             raise

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.requests.exchange import Exhausted, NotReady
+
+GAP_NS = NS // 10  # after each slice of `second_side`
 
 
 class HeldClient(Client):
@@ -39,6 +43,11 @@ class HeldClient(Client):
         self._begun = (due_ns, clock_ns(), warmup)
         self.sent.append(((due_ns - self._start_ns) / NS, warmup))
         self.loop.recorder.sent(self._begun[1], warmup)
+
+    @property
+    def sent_ns(self) -> int:
+        """The time at which the last request was sent."""
+        return self._begun[1]
 
     def answer(self, verdict: Verdict = GOOD) -> None:
         """End the request in flight."""
@@ -74,15 +83,16 @@ class HeldClient(Client):
 
 
 class HeldLoop:
-    """The clients and the recorder of a loop that began 10 s ago; `ends` counts how often it has ended.
+    """The clients and the recorder of a loop that began 10 s ago, or with its `time`; `ends` counts how often it ended.
 
     Subclasses make the loop itself, which calls `end`.
     """
 
-    def __init__(self, clients: int, **keys: Any) -> None:
-        self.start_ns = clock_ns() - 10 * NS
+    def __init__(self, clients: int, *, time: WholeTime | None = None, **keys: Any) -> None:
+        time = time or WholeTime(clock_ns() - 10 * NS)
+        self.start_ns = time.begin_ns
         self.clients = [HeldClient(slot, self.start_ns, **keys) for slot in range(clients)]
-        self.recorder = Recorder(self.start_ns, is_open=True)
+        self.recorder = Recorder(time, is_open=True)
         self.ends = 0
 
     def end(self) -> None:
@@ -96,6 +106,19 @@ class HeldLoop:
         """Answer what is in flight, and nothing that is sent then."""
         for client in [client for client in self.clients if client.in_flight]:
             client.answer()
+
+
+def second_side(own_ns: int) -> SlicedTime:
+    """Return the time of a side that is at an own time of its first slice, which the next one follows after the gap."""
+    first = SlicedTime(0, NS, GAP_NS, 0, sides=2, side=0, seed=1)
+    second = replace(first, side=1 - first.side_at(0))
+    return replace(second, start_ns=clock_ns() - second.begin_ns - own_ns)
+
+
+def pass_time(until_ns: int) -> None:
+    """Block the event loop until a time."""
+    while clock_ns() < until_ns:
+        pass
 
 
 async def until(happened: Callable[[], object]) -> None:

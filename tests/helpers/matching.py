@@ -26,6 +26,7 @@ from esbench.load.transport import header_lines
 from esbench.measure.cpu_time import run_delay_ns
 from esbench.measure.histogram import percentiles_ns, supported
 from esbench.measure.schedule import arrivals
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Schedule
@@ -160,9 +161,17 @@ class Matched:
 
 
 def match(
-    server: NullServer, rules: Sequence[Mapping[str, Any]], *, rate_per_s: int, clients: int, seconds: float
+    server: NullServer,
+    rules: Sequence[Mapping[str, Any]],
+    *,
+    rate_per_s: int,
+    clients: int,
+    seconds: float,
+    time_of: Callable[[int], WholeTime] = WholeTime,
 ) -> tuple[Matched, Matched, float]:
     """Run an open loop and then a closed one of `clients`, and match both with the server's log.
+
+    `time_of` returns the loops' time, of which `seconds` pass, by its start.
 
     With them comes the share of the time in which this process waited for a CPU. Beside the closed loop an open one
     asks what is answered at once: it tells that run's driver lag, which a closed loop has none of, and how long its
@@ -173,7 +182,7 @@ def match(
     for is_open in (True, False):
         server.use({"rules": rules})
         opened, closed = _without_collector(
-            partial(_run, _drive(server.url, rate_per_s, clients, seconds, is_open=is_open))
+            partial(_run, _drive(server.url, rate_per_s, clients, seconds, time_of, is_open=is_open))
         )
         log = {line.opaque_id: line for line in server.log()}
         lags_ms = [(each.sent_ns - max(each.due_ns, each.free_ns)) / MS for each in opened.times.values()]
@@ -198,7 +207,7 @@ def _matched(
     ranks = supported((99.0, 99.9), len(times))
     counted_ns = percentiles_ns(tally.latency if is_open else tally.service_time, ranks)
     return Matched(
-        start_ns=recorder.start_ns,
+        start_ns=recorder.time.start_ns,
         times=tuple(times.values()),
         driver_ms=[(e.received_ns - begin) / MS for e, begin in zip(times.values(), driver_began_ns, strict=True)],
         server_ms=server_ms,
@@ -220,7 +229,13 @@ def nearest_rank(values: Sequence[float], rank: float) -> float:
 
 
 async def _drive(
-    url: str, rate_per_s: int, closed_clients: int, seconds: float, *, is_open: bool
+    url: str,
+    rate_per_s: int,
+    closed_clients: int,
+    seconds: float,
+    time_of: Callable[[int], WholeTime],
+    *,
+    is_open: bool,
 ) -> tuple[KeepingRecorder, KeepingRecorder]:
     """An open loop alone; or a closed one, beside an open one of which the server's rules know nothing."""
     hosts, options = parse_hosts([url], ClientOptions())
@@ -234,9 +249,10 @@ async def _drive(
     in_open = clients_of(b"orders", 3 * rate_per_s * MEAN_MS // 1000) if is_open else clients_of(b"beside", 8)
     in_closed = [] if is_open else clients_of(b"orders", closed_clients)
     await asyncio.gather(*(client.connect() for client in (*in_open, *in_closed)))
-    start_ns = clock_ns()
-    length = Length(end_ns=start_ns + round(seconds * NS))
-    opened, closed = KeepingRecorder(start_ns, is_open=True), KeepingRecorder(start_ns, is_open=False)
+    time = time_of(clock_ns())
+    length = Length(end_ns=time.until_ns(round(seconds * NS)))
+    opened, closed = KeepingRecorder(time, is_open=True), KeepingRecorder(time, is_open=False)
+    await asyncio.sleep(max(0, time.begin_ns - clock_ns()) / NS)
     schedule = Schedule(rate=Rate(rate_per_s, "ops"))
     due = arrivals(schedule, seed=1, clients=len(in_open), slots=tuple(range(len(in_open))))
     open_ended, closed_ended = asyncio.Event(), asyncio.Event()
@@ -245,7 +261,7 @@ async def _drive(
         ClosedLoop(in_closed, closed, length, ended=closed_ended.set, failed=_fail),
     ]
     for loop in loops:
-        loop.start(start_ns)
+        loop.start(time.begin_ns)
     await open_ended.wait()
     await closed_ended.wait()
     for loop in loops:

@@ -30,7 +30,14 @@ def esbench(*arguments: str) -> str:
 def test_two_sides_are_raced_in_turns_on_fresh_indices_and_compared(home: Path, url: str, tmp_path: Path) -> None:
     page = tmp_path / "duel.html"
     printed = esbench(
-        *("duel", "--track=orders", f"--target-hosts={url.removeprefix('http://')}", "--test-mode", "--rounds=2"),
+        *(
+            "duel",
+            "--turns",
+            "--track=orders",
+            f"--target-hosts={url.removeprefix('http://')}",
+            "--test-mode",
+            "--rounds=2",
+        ),
         *("--track-params=warmup_time_period:0.2,time_period:0.5", f"--include-tasks={','.join(TASKS)}"),
         *("--baseline", "track-params=number_of_shards:1", "--contender", "track-params=number_of_shards:3"),
         f"--html={page}",
@@ -63,3 +70,25 @@ def test_two_sides_are_raced_in_turns_on_fresh_indices_and_compared(home: Path, 
     of_two = esbench("compare", f"--baseline={baseline.race_id}", f"--contender={contender.race_id}")
     assert "number_of_shards" in of_two
     assert re.search(r"^Mean throughput +get-by-id .* ops/s", of_two, re.MULTILINE)
+
+
+def test_two_sets_of_indices_are_raced_at_once_on_one_node(home: Path, url: str) -> None:
+    printed = esbench(
+        *("duel", "--track=orders", f"--target-hosts={url.removeprefix('http://')}", "--test-mode", "--rounds=2"),
+        *("--task-time=8s", f"--include-tasks={','.join(TASKS)}"),
+        *("--baseline", "track-params=number_of_shards:1", "--contender", "track-params=number_of_shards:3"),
+    )
+    assert "side by side in slices of" in printed
+    session = SessionStore(home).load("last")
+    assert session.left == ()
+    assert [race.round for race in session.plan] == [1, 1, 2, 2]
+    for race in session.plan:
+        record = RaceStore(home).load(str(race.race_id))
+        assert record.status == "complete"
+        assert [task.name for task in record.tasks if task.errors] == []
+        (name,) = record.clusters["default"].indices
+        assert name == f"side{1 + ['baseline', 'contender'].index(race.side)}-orders"
+        read = next(task for task in record.tasks if task.name == "get-by-id")
+        assert read.slices is not None
+        assert (read.window.end_s, read.slices.sides, read.slices.settle_s) == (4, 2, 0.1)
+        assert read.throughput.mean is not None and read.throughput.mean > 0

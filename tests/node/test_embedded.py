@@ -304,6 +304,20 @@ def test_a_start_that_fails_shows_the_end_of_the_log_and_leaves_nothing(make: Ma
     assert not (nodes_folder(home) / "test-wrong").exists()
 
 
+def test_a_start_in_another_thread_hears_an_interrupt(make: Make, home: Path) -> None:
+    engine, said = make(race_id="test-interrupted")
+    folder = nodes_folder(home) / "test-interrupted"
+
+    def interrupted() -> None:
+        if (folder / "node-0" / "logs" / "console.log").exists():
+            raise KeyboardInterrupt
+
+    with said.checked(interrupted), pytest.raises(KeyboardInterrupt):
+        engine.start()
+    assert not folder.exists()
+    assert not processes_with(str(folder))
+
+
 def test_a_node_has_the_settings_java_options_and_plugins_of_its_user(make: Make, tmp_path: Path) -> None:
     jar = plugin_jar(tmp_path / "nothing.jar")
     archive = plugin_archive(tmp_path / "a.zip", files={"nothing.jar": jar, "config/nothing.yml": "a: 1"})

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 import socketserver
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from esbench.errors import UsageError
-from esbench.publish.prometheus.families import families_of
+from esbench.publish.prometheus.families import families_of_sides
 from esbench.publish.prometheus.folding import Bounds
 from esbench.publish.prometheus.following import FollowedRace
 
@@ -57,13 +57,15 @@ def parse_address(text: str) -> Address:
 
 
 class MetricsEndpoint:
-    """Serves the metrics of `following` from its construction to the end of a `with`. UsageError if it cannot listen.
+    """Serves the metrics of all of `following` from its construction to the end of a `with`.
+
+    UsageError if it cannot listen.
 
     Serves text by default, OpenMetrics if the scraper accepts it. `bounds` are those of the `le` buckets of latency and
     service time.
     """
 
-    def __init__(self, address: Address, following: FollowedRace, bounds: Bounds) -> None:
+    def __init__(self, address: Address, following: Sequence[FollowedRace], bounds: Bounds) -> None:
         self._following = following
         self._bounds = bounds
         registry = CollectorRegistry(support_collectors_without_names=True)
@@ -84,7 +86,7 @@ class MetricsEndpoint:
 
     def collect(self) -> list[Metric]:
         """Return the present metric families, as a collector of prometheus_client."""
-        return families_of(self._following.seen(), self._bounds)
+        return families_of_sides([race.seen() for race in self._following], self._bounds)
 
 
 def _is_loopback(host: str) -> bool:

@@ -57,6 +57,20 @@ def families_of(seen: Seen, bounds: Bounds) -> list[Metric]:
     return [family for family in families if family.samples]
 
 
+def families_of_sides(sides: Iterable[Seen], bounds: Bounds) -> list[Metric]:
+    """Return the families of races that are run at once, each with all their samples, which have the label `side`.
+
+    The race of a side without a name has no such label.
+    """
+    families: dict[str, Metric] = {}
+    for seen in sides:
+        label = {"side": seen.side} if seen.side else {}
+        for own in families_of(seen, bounds):
+            of_all = families.setdefault(own.name, Metric(own.name, own.documentation, own.type, own.unit))
+            of_all.samples += [sample._replace(labels={**sample.labels, **label}) for sample in own.samples]
+    return list(families.values())
+
+
 def _info(seen: Seen) -> Metric:
     info = InfoMetricFamily("esbench_race", "The race, and what it is run with and against.", labels=_RACE)
     info.add_metric(seen.race, dict(seen.facts))

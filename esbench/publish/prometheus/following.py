@@ -46,6 +46,8 @@ class Running:
 class Seen:
     """The known state of a race at one moment. `race`: id, track and challenge; `facts` are further labels of it.
 
+    `side`: the name of its side if others are raced at once with it, else "".
+
     `tallies`: all counts so far, by (task, phase); `units`: task -> the unit that it counts; `workers`: number of a
     load worker -> its CPU usage so far, and its event loop's maximum lag of the last second in ns; `readings`: the last
     ones of each device, as (device, reading).
@@ -58,6 +60,7 @@ class Seen:
     running: Mapping[str, Running] = field(default_factory=dict)
     workers: Mapping[int, tuple[Usage, int]] = field(default_factory=dict)
     readings: Sequence[tuple[str, Reading]] = ()
+    side: str = ""
 
 
 def race_facts(record: RaceRecord) -> dict[str, str]:
@@ -74,10 +77,11 @@ def race_facts(record: RaceRecord) -> dict[str, str]:
 
 
 class FollowedRace(Listener):
-    """A listener that keeps the state of a race; `seen` may be called from any thread."""
+    """A listener that keeps the state of a race, or of a side's; `seen` may be called from any thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, side: str = "") -> None:
         self._clock = clock
+        self._side = side
         self._lock = threading.Lock()
         self._race: tuple[str, ...] = ()
         self._facts: dict[str, str] = {}
@@ -96,7 +100,7 @@ class FollowedRace(Listener):
         with self._lock:
             self._running = {task.name: Running(task) for task in step.tasks}
 
-    def step_runs(self, number: int, units: dict[str, str]) -> None:
+    def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
         with self._lock:
             self._units.update(units)
 
@@ -135,6 +139,7 @@ class FollowedRace(Listener):
                     for device, readings in self._readings.items()
                     for reading in _present(list(readings.values()))
                 ],
+                side=self._side,
             )
 
 

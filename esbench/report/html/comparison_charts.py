@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bokeh.models import FixedTicker
-from bokeh.models.annotations import Label, Span
+from bokeh.models import DataRange1d, FixedTicker
+from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 
 from esbench.comparison.model import FASTER, SAME, SLOWER, Estimate, Row
@@ -27,7 +27,7 @@ from esbench.report.html.charts import (
     shortened,
     source,
 )
-from esbench.report.html.comparison_series import Curve, Raced
+from esbench.report.html.comparison_series import Curve, Judged, Raced, SlicedSeconds
 from esbench.report.html.verdict_text import DIRECTIONS, look
 from esbench.units import format_number
 
@@ -44,6 +44,8 @@ _LETTERS_OF_TASK = 40  # in one line on a phone
 _MARKS = {FASTER: ("triangle", GREEN), SLOWER: ("inverted_triangle", RED), SAME: ("square", BLUE)}
 _UNDECIDED = ("circle", GREY)
 _MOST_TICKS, _MOST_RACES_TOLD = 7, 12
+_MOST_OF_AN_INTERVAL = 3  # times as far as the rounds; that of two rounds would hide all else
+_ASIDE = 0.12  # of a round, for each further contender
 _ROUNDING = 1e-9
 _STEPS_PERCENT = (0.5, 1, 2, 5, 10, 20, 50)
 
@@ -180,6 +182,80 @@ def rounds(sides: Sequence[Raced], metric: str, unit: str) -> figure:
             mode="mouse",
         )
     drawn.xaxis.ticker = list(range(1, len(started) + 1, -(-len(started) // _MOST_RACES_TOLD)))
+    legend_above(drawn)
+    return drawn
+
+
+def slices(sides: Sequence[SlicedSeconds]) -> figure:
+    """Return a chart of the throughput of each own second of all sides, each where it was: as wide as its part of a
+    slice. The warmup is grey."""
+    drawn = chart(sides[0].unit)
+    drawn.xaxis.axis_label = "s since the step began on all sides"
+    if (warmup_s := min(side.warmup_s for side in sides)) > 0:
+        drawn.add_layout(BoxAnnotation(left=0, right=warmup_s, fill_color=GREY, fill_alpha=0.15, line_color=None))
+        drawn.add_layout(Span(location=warmup_s, dimension="height", line_width=1, line_dash="dashed", line_color=GREY))
+    for side in sides:
+        marker, colour, _ = _look(side.number)
+        begins_s, ends_s = zip(*side.spans_s, strict=True)
+        points = source(
+            left=begins_s,
+            right=ends_s,
+            x=[(begin_s + end_s) / 2 for begin_s, end_s in side.spans_s],
+            y=side.units_per_s,
+            second=range(len(side.spans_s)),
+        )
+        drawn.quad("left", "right", "y", 0, source=points, color=colour, alpha=0.3, line_color=None)
+        tops = drawn.scatter("x", "y", source=points, marker=marker, size=6, color=colour, legend_label=side.name)
+        hover(drawn, tops, [(side.name, f"@y{{0,0.0}} {side.unit}"), ("own second", "@second"), ("at", "@x{0.0} s")])
+    drawn.y_range = DataRange1d(start=0)
+    plain_numbers(drawn)
+    legend_above(drawn)
+    return drawn
+
+
+def differences(rows: Judged, names: Sequence[str], margin: float) -> figure:
+    """Return a chart of the change of the contender in each round that held both sides, and at its right the mean with
+    its 95 % interval; a band marks what counts as the same.
+
+    `rows`: of one metric and task, each with differences. `names` of the sides by number; `margin` (ratio).
+    """
+    band = math.log1p(margin)
+    reach = max(band, *(abs(each) for _, row in rows for each in row.differences))
+    estimates = [row.estimate for _, row in rows if row.estimate is not None]
+    shown = max(abs(math.log(end)) for each in estimates for end in (each.low, each.high)) if estimates else 0.0
+    reach = 1.1 * max(reach, min(shown, _MOST_OF_AN_INTERVAL * reach))
+    count = max(len(row.differences) for _, row in rows)
+    mean_at = count + 1
+    drawn = chart("change of the contender", x_range=(0.5, mean_at + 0.5), y_range=(-reach, reach))
+    drawn.add_layout(BoxAnnotation(bottom=-band, top=band, fill_color=GREY, fill_alpha=0.22, line_color=None))
+    drawn.add_layout(Span(location=0, dimension="width", line_width=1, line_color=GREY))
+    ticks = _percent_ticks(math.exp(-reach), math.exp(reach))
+    drawn.yaxis.ticker = drawn.ygrid.ticker = FixedTicker(ticks=[math.log1p(percent / 100) for percent in ticks])
+    drawn.yaxis.major_label_overrides = {
+        math.log1p(percent / 100): f"{percent:+g}%" if percent else "0" for percent in ticks
+    }
+    step = -(-count // _MOST_RACES_TOLD)
+    drawn.xaxis.ticker = FixedTicker(ticks=[*range(1, count + 1, step), *([mean_at] if estimates else [])])
+    drawn.xaxis.major_label_overrides = {mean_at: "mean"}
+    drawn.xaxis.axis_label = "round"
+    drawn.xgrid.visible = False
+    for number, row in rows:
+        marker, colour, _ = _look(number)
+        aside = _ASIDE * (number - (len(rows) + 1) / 2)
+        points = source(
+            place=[place + aside for place in range(1, len(row.differences) + 1)],
+            change=row.differences,
+            shown=[f"{100 * math.expm1(each):+.1f}%" for each in row.differences],
+        )
+        named: dict[str, Any] = {"legend_label": names[number]} if len(rows) > 1 else {}
+        dots = drawn.scatter("place", "change", source=points, marker=marker, size=11, color=colour, **named)
+        hover(drawn, dots, [(f"{names[number]}, round @place{{0}}", "@shown")], mode="mouse")
+        if row.estimate is not None:
+            low, high, mean = (math.log(each) for each in (row.estimate.low, row.estimate.high, row.estimate.ratio))
+            drawn.segment(x0=[mean_at + aside], x1=[mean_at + aside], y0=[low], y1=[high], line_width=3, color=colour)
+            total = source(place=[mean_at + aside], change=[mean], shown=[_change(row.estimate)])
+            point = drawn.scatter("place", "change", source=total, marker=marker, size=13, color=colour)
+            hover(drawn, point, [(f"{names[number]}, mean", "@shown")], mode="mouse")
     legend_above(drawn)
     return drawn
 

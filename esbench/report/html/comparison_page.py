@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from esbench.comparison.model import DECIDED, UNUSABLE, Comparison
-from esbench.comparison.verdicts import min_effect
+from esbench.comparison import answers, causes
+from esbench.comparison.metrics import min_effect
+from esbench.comparison.model import DECIDED, UNUSABLE, Comparison, Pair, Row, SecondsOf
 from esbench.measure.measures import RESPONSE_TIMES
-from esbench.report.comparison import comparison, interval_cell
-from esbench.report.html.comparison_charts import intervals, percentiles, rounds
-from esbench.report.html.comparison_series import ComparedSides, Judged
+from esbench.report.comparison import comparison, interval_cell, plans
+from esbench.report.html.comparison_charts import differences, intervals, percentiles, rounds, slices
+from esbench.report.html.comparison_series import ComparedSides, Judged, SlicedSeconds
 from esbench.report.html.page import Chart, render_charts, render_page, worst_first
 from esbench.report.html.settings import settings
 from esbench.report.html.verdict_text import DIRECTIONS, in_words, look, under_test
@@ -36,16 +37,18 @@ _VERDICT_COLUMNS = (
 
 @dataclass(frozen=True)
 class _Task:
-    """The section of a task: its verdicts, each a metric, a kind and the change as text; its races and percentiles."""
+    """The section of a task: its verdicts, each a metric, a kind and the change as text; `notes`, sentences on its
+    causes and answers; its races and percentiles."""
 
     anchor: str
     verdicts: list[tuple[str, str, str]]
+    notes: list[str]
     charts: list[Chart]
 
 
-def comparison_page(compared: Comparison) -> str:
-    """Return a whole HTML document of a comparison."""
-    sides = ComparedSides(compared)
+def comparison_page(compared: Comparison, seconds: SecondsOf = lambda record: ()) -> str:
+    """Return a whole HTML document of a comparison. `seconds` returns those of a race."""
+    sides = ComparedSides(compared, seconds)
     judged, everything = comparison(compared, every_figure=False), comparison(compared, every_figure=True)
     notices = worst_first(compared.notices)
     shown = max(_MOST_NOTICES, sum(notice.unusable for notice in notices))
@@ -60,11 +63,12 @@ def comparison_page(compared: Comparison) -> str:
         ],
         verdicts=_verdicts(judged.table),
         line=_line(judged, sides),
+        plans=list(plans(compared)),
         changes=list(_changes(compared)),
         differences=judged.header,
         notices=notices[:shown],
         more_notices=notices[shown:],
-        tasks=_tasks(sides),
+        tasks=_tasks(compared, sides),
         everything=(
             Section("All figures", everything.table),
             Section("Judged figures, race by race", sides.rounds()),
@@ -101,18 +105,57 @@ def _changes(compared: Comparison) -> Iterator[Chart]:
     """Yield the charts of the intervals of each contender."""
     for pair in compared.pairs:
         if estimated := [row for row in pair.rows if row.estimate is not None]:
-            margins = {row.metric: min_effect(row.metric, compared.min_effect_ratio) for row in estimated}
+            margins = {row.metric: _margin(compared, pair, row) for row in estimated}
             title = f"{pair.contender.name} against {pair.baseline.name}"
             yield Chart(intervals(estimated, margins), title, wide=True)
 
 
-def _tasks(sides: ComparedSides) -> dict[str, _Task]:
-    """Return the verdicts, the races and the percentiles of each task by its label."""
-    tasks = {}
+def _margin(compared: Comparison, pair: Pair, row: Row) -> float:
+    """Return the change (ratio) of a row that counts as none."""
+    fresh_nodes = pair.sliced is not None and pair.sliced.fresh_nodes
+    return min_effect(row.metric, compared.min_effect_ratio, fresh_nodes=fresh_nodes)
+
+
+def _tasks(compared: Comparison, sides: ComparedSides) -> dict[str, _Task]:
+    """Return the verdicts, the rounds, the races and the percentiles of each task by its label."""
+    tasks, first_round = {}, sides.first_round()
     for number, (task, metrics) in enumerate(sides.judged().items()):
         verdicts = [verdict for metric, rows in metrics.items() for verdict in _of_metric(sides, metric, rows)]
-        tasks[task] = _Task(f"task-{number}", verdicts, [*_rounds(sides, metrics), *_curves(sides, task)])
+        at_once = (*_slices(first_round.get(task, ())), *_differences(compared, sides, metrics))
+        notes = [f"{name}{note}" for name, pair in compared.named_pairs for note in _notes(pair, task)]
+        charts = [*at_once, *_rounds(sides, metrics), *_curves(sides, task)]
+        tasks[task] = _Task(f"task-{number}", verdicts, notes, charts)
     return tasks
+
+
+def _notes(pair: Pair, task: str) -> Iterator[str]:
+    """Yield what else moved with a task, and whether it was answered in the same way."""
+    yield from (causes.text(each) for each in pair.causes if each.task == task)
+    for each in pair.answers:
+        if each.task == task:
+            yield from (notice.text for notice in answers.notices([each]))
+
+
+def _slices(seconds: Sequence[SlicedSeconds]) -> Iterator[Chart]:
+    """Yield the chart of the slices of all sides in the first round, if there are several."""
+    if len(seconds) > 1:
+        warmup = " Grey: warmup, which is in no figure." if all(side.warmup_s > 0 for side in seconds) else ""
+        caption = f"The first round: each side's own seconds, where they were.{warmup}"
+        yield Chart(slices(seconds), "Throughput, slice by slice", caption, wide=True)
+
+
+def _differences(compared: Comparison, sides: ComparedSides, metrics: Mapping[str, Judged]) -> Iterator[Chart]:
+    """Yield a chart of the changes of each round that held all sides at once for each metric that has some."""
+    for metric, rows in metrics.items():
+        known = [(number, row) for number, row in rows if row.differences]
+        if not known:
+            continue
+        number, first = known[0]
+        margin = _margin(compared, compared.pairs[number - 1], first)
+        direction = DIRECTIONS.get(first.better, "").capitalize()
+        several = "At the right the mean with its 95 % interval" if first.estimate is not None else ""
+        caption = ". ".join(filter(None, [direction, several, "A change inside the grey band counts as none"]))
+        yield Chart(differences(known, sides.names, margin), f"{metric}, change of each round", f"{caption}.")
 
 
 def _of_metric(sides: ComparedSides, metric: str, rows: Judged) -> Iterator[tuple[str, str, str]]:

@@ -3,13 +3,16 @@ here."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.comparison.model import Comparison, Row
-from esbench.record.figures import Figure
-from esbench.record.model import RaceRecord
-from esbench.report.chart_series import curve_of_races
+from esbench.comparison.model import Comparison, Row, SecondsOf
+from esbench.measure.slices import NS, SlicedTime
+from esbench.record.figures import Figure, reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine, by_task
+from esbench.report.chart_series import curve_of_races, measured_second
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import Column, Table
 
@@ -20,6 +23,7 @@ _RACES = (
     Column("Status", "status"),
 )
 _ROUNDS = (Column("Task", "task"), Column("Metric", "metric"), Column("Side", "side"), Column("Unit", "unit"))
+_ROUNDING = 1e-9
 
 
 Judged = Sequence[tuple[int, Row]]  # a row of each contender that has it, by the contender's number
@@ -46,10 +50,27 @@ class Curve:
     points: tuple[tuple[float, float], ...]
 
 
-class ComparedSides:
-    """The sides of all pairs, the baseline first; `names` are unique."""
+@dataclass(frozen=True)
+class SlicedSeconds:
+    """The own seconds of one side's task, each where it was: begin and end in s since the first slice of any side.
 
-    def __init__(self, compared: Comparison) -> None:
+    `units_per_s`: None in a second too short for a rate. `warmup_s`: the figures of the task begin there; 0 if they
+    begin with its first slice.
+    """
+
+    number: int
+    name: str
+    unit: str
+    spans_s: tuple[tuple[float, float], ...]
+    units_per_s: tuple[float | None, ...]
+    warmup_s: float
+
+
+class ComparedSides:
+    """The sides of all pairs, the baseline first; `names` are unique. `seconds` returns those of a race."""
+
+    def __init__(self, compared: Comparison, seconds: SecondsOf = lambda record: ()) -> None:
+        self._seconds = seconds
         self._pairs = compared.pairs
         self._all = (compared.pairs[0].baseline, *(pair.contender for pair in compared.pairs))
         names = [side.name for side in self._all]
@@ -84,6 +105,21 @@ class ComparedSides:
         for number, row in rows:
             yield Raced(number, self.names[number], self._all[number].records, row.contender_rounds, row.contender)
 
+    def first_round(self) -> dict[str, list[SlicedSeconds]]:
+        """Return the seconds of all sides in the first round, by task's label; empty unless each pair was raced at
+        once."""
+        if any(pair.sliced is None for pair in self._pairs):
+            return {}
+        found: dict[str, list[SlicedSeconds]] = {}
+        for number, side in enumerate(self._all):
+            record = min(side.records, key=_round)
+            lines = by_task(self._seconds(record))
+            for task in reported_tasks(record):
+                if task.slices is not None and (of_task := lines.get(task.name)):
+                    own = sliced_seconds(number, self.names[number], task, task.slices.time, of_task)
+                    found.setdefault(task_label(record, task), []).append(own)
+        return found
+
     def curves(self, task: str, measure: str) -> list[Curve]:
         """Return the curves of the baseline and of each contender that has one; empty unless there are both.
 
@@ -114,3 +150,37 @@ class ComparedSides:
         raced.sort(key=lambda race: race[1].started_at)
         rows = ((name, race.race_id, to_the_second(race.started_at), race.status) for name, race in raced)
         return Table(_RACES, tuple(rows))
+
+
+def sliced_seconds(
+    number: int, name: str, task: TaskResult, time: SlicedTime, lines: Sequence[SecondLine]
+) -> SlicedSeconds:
+    """Return the seconds of a side's task from its lines; `time` has its slices, `number` and `name` are the side's.
+
+    Sides are in line by the begin of the first slice of any of them (`start_ns`), not by their own begin.
+    """
+    by_second: dict[int, list[SecondLine]] = {}
+    for line in lines:
+        by_second.setdefault(line.second, []).append(line)
+    seconds = range(math.ceil(task.duration_s - _ROUNDING))
+    ends_s = [min(second + 1.0, task.duration_s) for second in seconds]
+    start_ns = round(task.window.start_s * NS)
+
+    def since_start_s(at_ns: int) -> float:
+        return (at_ns - time.start_ns) / NS
+
+    return SlicedSeconds(
+        number,
+        name,
+        f"{task.unit}/s",
+        tuple(
+            (since_start_s(time.at_ns(second * NS)), since_start_s(time.until_ns(round(end_s * NS))))
+            for second, end_s in zip(seconds, ends_s, strict=True)
+        ),
+        tuple(measured_second(task, second, by_second.get(second, ())).units_per_s for second in seconds),
+        since_start_s(time.at_ns(start_ns)) if start_ns >= time.length_ns else 0.0,
+    )
+
+
+def _round(record: RaceRecord) -> int:
+    return record.session.pair if record.session is not None else 0

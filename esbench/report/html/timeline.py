@@ -75,17 +75,15 @@ def time_chart(y_title: str, shown: Clock, **options: Any) -> figure:
 
 def span_s(task: TaskResult) -> tuple[float, float]:
     """Return the begin and the end of a task in s of the race's clock; an unknown begin counts as 0."""
-    begun_s = task.begun_s or 0.0
-    return begun_s, begun_s + task.duration_s
+    return task.clock_s(0.0), task.clock_until_s(task.duration_s)
 
 
 def shade_warmup(drawn: figure, task: TaskResult) -> None:
     """Shade the times of a task before its measurement window and after it in grey."""
-    begun_s = task.begun_s or 0.0
     window = task.window
     for start_s, end_s in ((0.0, window.start_s), (window.end_s, task.duration_s)):
         if end_s - start_s > _VISIBLE_S:
-            _shade(drawn, begun_s + start_s, begun_s + end_s)
+            _shade(drawn, task.clock_s(start_s), task.clock_until_s(end_s))
 
 
 def _shade(drawn: figure, start_s: float, end_s: float) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.comparison.model import (
+    ANSWERS_DIFFER,
     ERRORS,
     FASTER,
     SAME,
@@ -27,6 +28,7 @@ from esbench.report.text import cell_text
 # A sign with a word, and a colour, for each verdict, so that none of them has to carry the meaning alone; worst first.
 _LOOKS = {
     SLOWER: ("▼ slower", "bad"),
+    ANSWERS_DIFFER: ("answers differ", "bad"),
     ERRORS: ("! more errors", "bad"),
     UNUSABLE: ("! not usable", "warning"),
     FASTER: ("▲ faster", "good"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from races import golden_race, keep
 from esbench.cli.main import run
 from esbench.cli.output import check_file
 from esbench.record.locks import SessionLock
-from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
+from esbench.record.sessions import Pacing, RaceSession, SessionRace, SessionSide, SessionStore
 
 
 def duel_of_two(session_id: str = "20261121t101530-4f2a") -> RaceSession:
@@ -33,7 +34,7 @@ def test_a_session_that_another_process_races_is_left_alone(
     SessionStore(esbench_home).save(session)
     with SessionLock(esbench_home, session.id):
         assert run(["list", "sessions"]) == 0
-        assert f"{session.id}  2026-11-21T10:15:30Z  duel  running" in capsys.readouterr().out
+        assert f"{session.id}  2026-11-21T10:15:30Z  duel  in turns  running" in capsys.readouterr().out
         assert f'session "{session.id}" is running already (its process is ' in failing(capsys, "duel", "--resume=last")
 
 
@@ -82,12 +83,62 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         ),
         (("--contender=rounds=3",), '"rounds" is not an option of a race (--rounds is one for all sides'),
         (("--contender=my_heap=3",), '"my_heap" is not an option'),
+        (("--turns", "--slice=2s"), "--turns: --slice is for sides that are raced at once (leave out either)"),
+        (("--turns", "--slice-gap=0"), "--turns: --slice-gap is for sides that are raced at once"),
+        (("--turns", "--warmup=track"), "--turns: --warmup is for sides that are raced at once"),
+        (("--turns", "--rounds=auto"), "--turns: --rounds=auto is for sides that are raced at once"),
+        (("--slice=1.5",), '--slice: "1.5" is not whole seconds (say 2s, 80s or 15m)'),
+        (("--task-time=0",), '--task-time: "0" is not whole seconds'),
+        (("--budget=soon",), '--budget: "soon" is not a duration'),
+        (("--rounds=0",), "--rounds"),
+        (
+            ("--plan", "--dry-run"),
+            "--plan: --dry-run does not go with it: it races nothing, and a plan needs two rounds (leave out either)",
+        ),
+        (("--plan", "--resume=last"), "--plan: --resume does not go with it: a plan is made before a duel"),
+        (("--plan", "--turns"), "--plan: --turns does not go with it: a plan is of sides that are raced at once"),
+        (("--plan", "--rounds=6"), "--plan: --rounds does not go with it: their number is what a plan says"),
+        (("--plan", "--rounds=auto"), "--plan: --rounds does not go with it"),
+        (("--plan", "--test-mode"), "--plan: --test-mode does not go with it: its tasks are too short"),
+        (("--plan", "--fail-on=slower"), "--plan: --fail-on does not go with it: a plan has no verdicts"),
+        (("--plan", "--html=plan.html"), "--plan: --html does not go with it: a plan has no page"),
+        (("--plan", "--format=junit"), "--plan: --format=junit: a plan has no verdicts"),
+        (("--contender=exclude-tasks=get-by-id",), "--contender-2: its steps are not those of baseline: get-by-id"),
     ],
 )
 def test_what_is_wrong_is_said_before_the_first_race(
     words: tuple[str, ...], line: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert line in failing(capsys, *DUEL, *words)
+    assert not (esbench_home / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--turns",), "the session races its sides at once, and --turns does not"),
+        (("--slice=1s",), "--slice is as the session began with it (leave it out)"),
+        (("--warmup=track",), "--warmup is as the session began with it"),
+        (("--budget=20m",), "--budget is as the session began with it"),
+        (("--rounds=auto",), "--rounds=auto is for a session that begins"),
+        (("--slice=2s", "--slice-gap=50ms", "--warmup=cut", "--budget=15m"), "x is not there any more"),
+    ],
+)
+def test_a_session_goes_on_at_the_pace_that_it_began_with(
+    words: tuple[str, ...], line: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = replace(duel_of_two(), pacing=Pacing(slice_s=2.0, gap_s=0.05), budget_s=900.0)
+    SessionStore(esbench_home).save(session.with_race(SessionRace("contender", 1, 1, "x", "complete", 1.0)))
+    assert line in failing(capsys, "duel", "--resume=last", *words)
+
+
+def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*DUEL, "--offline", "--dry-run", "--rounds=auto", "--budget=1h", "--task-time=1m"]) == 0
+    printed = capsys.readouterr().out
+    slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 500 ms"
+    assert printed.count(f"At once    2 sides in {slices}") == 2
+    assert "Rounds     at least 6 of " in printed
+    assert ", within 1 h" in printed
     assert not (esbench_home / "sessions").exists()
 
 
@@ -120,7 +171,7 @@ def test_what_a_race_has_not_and_a_duel_has_is_told(option: str, hint: str, caps
     assert hint in failing(capsys, "race", option)
 
 
-@pytest.mark.parametrize("command", [("race",), ("duel", "--baseline=", "--contender=user-tags=a:b")])
+@pytest.mark.parametrize("command", [("race",), ("duel", "--turns", "--baseline=", "--contender=user-tags=a:b")])
 def test_a_shared_node_has_the_indices_of_the_races_before(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

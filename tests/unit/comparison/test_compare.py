@@ -9,11 +9,22 @@ from typing import Any
 import pytest
 from races import compared, golden_race, task_of, with_task
 
+from esbench.comparison.comparability import same_setup
 from esbench.comparison.compare import compare
 from esbench.comparison.metrics import Race, typical
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
 from esbench.record.figures import HIGHER, LOWER, NEITHER, Notice
-from esbench.record.model import Check, CorpusFacts, DiskFacts, RaceRecord, RateStage, Session, Throughput, TrackFacts
+from esbench.record.model import (
+    Check,
+    CorpusFacts,
+    DiskFacts,
+    RaceRecord,
+    RateStage,
+    Session,
+    SlicePlan,
+    Throughput,
+    TrackFacts,
+)
 
 
 def contender(**changes: Any) -> RaceRecord:
@@ -46,6 +57,18 @@ def test_workers_of_a_closed_loop_are_a_difference_that_needs_no_leave() -> None
     assert {fact.name: fact.key for fact in closed.differences} == {"get-by-id: workers": ""}
     opened = compared(golden_race(), with_task(contender(), "get-by-id-open", workers=2))
     assert {fact.name: fact.key for fact in opened.differences} == {"get-by-id-open: workers": "workers"}
+
+
+def test_slices_are_a_part_of_the_workload() -> None:
+    plan = SlicePlan(length_s=2.0, gap_s=0.05, settle_s=0.1, sides=2, side=0, seed=1)
+    ours, theirs = golden_race(), with_task(contender(), "get-by-id", slices=plan)
+    pair = compared(ours, theirs)
+    found = {fact.name: (fact.baseline, fact.contender, fact.forbids) for fact in pair.differences}
+    assert found == {"get-by-id: slices": (None, "2 s, 2 sides", True)}
+    assert not pair.is_same
+    assert not same_setup(ours, theirs)
+    assert same_setup(theirs, with_task(theirs, "get-by-id", slices=replace(plan, side=1, seed=2, skipped=3)))
+    assert not same_setup(theirs, with_task(theirs, "get-by-id", slices=replace(plan, sides=3)))
 
 
 def test_a_tag_is_shown_and_changes_nothing() -> None:
@@ -341,3 +364,66 @@ def test_test_mode_is_told_before_what_many_rounds_have_to_say() -> None:
 def test_a_race_that_its_session_discarded_is_pointed_out() -> None:
     pair = compared(golden_race(session=Session("s", "duel", "baseline")), contender())
     assert [notice for notice in pair.notices if "discarded" in notice.text and notice.unusable]
+
+
+NODE_ROWS = ("Total Young Gen GC time", "Total Young Gen GC count", "Rejections of thread pool write")
+
+
+def with_prefix(prefix: str, host: str = "http://127.0.0.1:9200", **changes: Any) -> RaceRecord:
+    """A side of two on one node: with its own index, whose pipeline has the prefix, too."""
+    facts = golden_race().clusters["default"]
+    index = {"settings": {"index.codec": "default", "index.default_pipeline": f"{prefix}clean"}, "docs": 7}
+    counted = {"young_gc_time_ms": NODE_ROWS[0], "young_gc_count": NODE_ROWS[1], "write_rejected_count": NODE_ROWS[2]}
+    more = {name: {"label": label, "value": 7, "unit": ""} for name, label in counted.items()}
+    cluster = replace(
+        facts,
+        hosts=(host,),
+        indices={f"{prefix}orders": index},
+        statistics={**facts.statistics, **more},  # type: ignore[dict-item]
+    )
+    params = {**golden_race().track_params, "index_prefix": prefix}
+    return golden_race(race_id=prefix or "plain", clusters={"default": cluster}, track_params=params, **changes)
+
+
+def in_slices(record: RaceRecord, side: int = 0) -> RaceRecord:
+    plan = SlicePlan(1.0, 0.05, 0.1, 2, side, seed=1)
+    return replace(record, tasks=tuple(replace(task, slices=plan) for task in record.tasks))
+
+
+@pytest.mark.parametrize("prefixes", [("side1-", "side2-"), ("side1-", "")])
+def test_the_prefix_of_indices_is_no_difference(prefixes: tuple[str, str]) -> None:
+    pair = compared(*map(with_prefix, prefixes))
+    assert (pair.differences, pair.is_same) == ((), True)
+    assert {row.metric for row in pair.rows} >= set(NODE_ROWS)
+
+
+def test_what_differs_inside_of_prefixed_indices_is_a_difference() -> None:
+    other = with_prefix("side2-")
+    facts = other.clusters["default"]
+    index = {"settings": {"index.codec": "best_compression", "index.default_pipeline": "side2-clean"}, "docs": 7}
+    other = replace(other, clusters={"default": replace(facts, indices={"side2-orders": index})})
+    assert differences(with_prefix("side1-"), other) == {"index orders: codec": ("default", "best_compression")}
+
+
+def test_rows_of_a_node_that_both_sides_used_at_once_are_left_out() -> None:
+    pair = compared(in_slices(with_prefix("side1-")), in_slices(with_prefix("side2-"), 1))
+    assert not {row.metric for row in pair.rows} & set(NODE_ROWS)
+    apart = compared(with_prefix("side1-"), with_prefix("side2-"))
+    assert [row for row in apart.rows if row.metric not in NODE_ROWS] == list(pair.rows)
+    shared = Notice("both sides share a node: rows of the whole node are left out", note=True)
+    assert pair.notices.count(shared) == 1 and shared not in apart.notices
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (in_slices(with_prefix("side1-")), with_prefix("side2-")),
+        (in_slices(with_prefix("side1-")), in_slices(with_prefix("side2-", "http://127.0.0.1:9201"))),
+        (in_slices(with_prefix("")), in_slices(with_prefix(""))),
+    ],
+    ids=["in turns", "two nodes", "no prefix"],
+)
+def test_rows_of_a_node_of_ones_own_stay(ours: RaceRecord, theirs: RaceRecord) -> None:
+    pair = compared(ours, theirs)
+    assert {row.metric for row in pair.rows} >= set(NODE_ROWS)
+    assert not any("share a node" in notice.text for notice in pair.notices)

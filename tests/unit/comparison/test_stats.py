@@ -13,13 +13,18 @@ from scipy import stats as reference
 from esbench.comparison.stats import (
     Effect,
     adjusted,
+    best_blocks,
+    block_variance,
     independent,
     interleaved,
     interval,
     is_same,
     level_moved,
+    of_slices,
     of_two_races,
     p_value,
+    paired,
+    paired_rounds_to_settle,
     rounds_to_settle,
     section_variance,
     share_bounds,
@@ -354,3 +359,64 @@ class TestShareBounds:
     def test_more_hits_than_trials_are_refused(self) -> None:
         with pytest.raises(ValueError, match="2 hits in 1 trials"):
             share_bounds(2, 1)
+
+
+class TestRoundsWithBothSides:
+    def test_the_effect_is_the_t_test_of_one_sample(self) -> None:
+        effect = paired([0.1, 0.2, 0.15, 0.05])
+        assert float(effect.log_ratio) == pytest.approx(0.125)
+        assert float(effect.residual_sd) == pytest.approx(0.0645497)
+        assert float(effect.standard_error) == pytest.approx(0.0322749, abs=1e-7)
+        assert float(effect.df) == 3
+        assert float(p_value(effect)) == pytest.approx(reference.ttest_1samp([0.1, 0.2, 0.15, 0.05], 0).pvalue)
+
+    def test_axes_before_the_last_are_data_sets_of_their_own(self) -> None:
+        values = np.random.default_rng(1).standard_normal((3, 5, 6))
+        effect = paired(values)
+        assert effect.log_ratio.shape == (3, 5)
+        assert float(effect.standard_error[2, 4]) == pytest.approx(float(paired(values[2, 4]).standard_error))
+
+    def test_one_round_has_no_spread(self) -> None:
+        with pytest.raises(ValueError, match="no spread"):
+            paired([0.1])
+
+    def test_a_value_that_is_not_finite_says_nothing(self) -> None:
+        assert math.isnan(float(p_value(paired([0.1, math.inf, 0.2]))))
+
+    @pytest.mark.parametrize(("sd", "rounds"), [(0.02, 7), (0.03, 11), (0.04, 17), (0.06, 33), (0.10, None)])
+    def test_rounds_that_settle_5_percent_in_8_rows(self, sd: float, rounds: int | None) -> None:
+        assert paired_rounds_to_settle(sd, math.log(1.05), 8) == rounds
+
+    def test_never_fewer_rounds_than_a_verdict_needs(self) -> None:
+        assert paired_rounds_to_settle(0.001, math.log(1.05), 8) == 3
+        assert paired_rounds_to_settle(0.001, math.log(1.05), 8, fewest=6) == 6
+
+    def test_slices_are_paired_by_blocks_of_two(self) -> None:
+        effect = of_slices([100, 110, 90, 100, 105, 95, 3], [110, 115, 100, 111, 112, 108, 9])
+        differences = [math.log(225 / 210), math.log(211 / 190), math.log(220 / 200)]
+        assert float(effect.log_ratio) == pytest.approx(sum(differences) / 3)
+        assert float(effect.df) == 2
+
+    def test_slices_of_different_number_are_compared_as_far_as_both_go(self) -> None:
+        assert float(of_slices([1, 1, 2, 2, 9, 9], [2, 2, 4, 4, 5]).log_ratio) == pytest.approx(math.log(2))
+
+    def test_slices_that_did_nothing_say_nothing(self) -> None:
+        assert math.isnan(float(of_slices([0, 0, 2, 2], [2, 2, 4, 4]).log_ratio))
+
+    def test_one_block_has_no_spread(self) -> None:
+        with pytest.raises(ValueError, match="two blocks"):
+            of_slices([1, 2, 3], [1, 2, 3])
+
+    def test_the_variance_of_a_block_is_that_of_sections_times_their_blocks(self) -> None:
+        sections = [[0.1, 0.2, 0.3, 0.2, 0.1], [0.0, 0.0, 0.1, 0.1, 0.0]]
+        variances = [np.var(each, ddof=1) for each in sections]
+        assert float(block_variance(sections, 10)) == pytest.approx(10 * sum(variances) / 2 / 5)
+
+    @pytest.mark.parametrize(
+        ("within", "between", "blocks"),
+        [(0.09, 0.01, 12), (0.09, 0.0001, 60), (0.001, 0.01, 8), (0.09, -0.01, 20), (0.09, 0.0, 20)],
+    )
+    def test_the_best_length_weighs_both_spreads_and_what_a_round_costs(
+        self, within: float, between: float, blocks: float
+    ) -> None:
+        assert float(best_blocks(within, between, 16.0, 10)) == pytest.approx(blocks)

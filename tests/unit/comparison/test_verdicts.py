@@ -507,7 +507,7 @@ def test_one_race_against_several_says_what_is_needed() -> None:
     several = side("contender", "bulk", docs_per_s(scaled(24000)), TURNS["contender"])
     pair = compare(alone(20000, "a"), [several], WITH_SECONDS).pairs[0]
     verdict = verdict_of(pair, "Mean throughput", "bulk")
-    assert verdict == RowVerdict("session-only", "race both sides several times, in turn")
+    assert verdict == RowVerdict("session-only", "race both sides in one session: esbench duel")
 
 
 def test_discarded_races_are_no_turns() -> None:

@@ -7,7 +7,9 @@ import pickle
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from archived import pack
 from corpora import SPEC, actions_of, bodies_of, from_file, generated, lines
 
 from esbench.corpus.archives import ENDINGS
+from esbench.corpus.cache import writing
 from esbench.corpus.generate.generator import Generator
 from esbench.corpus.generate.spec import spec_digest
 from esbench.corpus.locate import sample_name
@@ -80,6 +83,21 @@ def test_a_prepared_file_that_was_cut_is_made_anew(tmp_path: Path, ending: str) 
     damaged.write_bytes(damaged.read_bytes()[:-3])
     assert generated(tmp_path, 500) == documents
     assert documents.path.read_bytes() == whole
+
+
+def test_two_threads_that_write_one_file_do_not_mix_it_up(tmp_path: Path) -> None:
+    path, together = tmp_path / "x.bulk", threading.Barrier(2)
+
+    def write(content: bytes) -> None:
+        with writing(path, "here") as out:
+            out.write(content)
+            together.wait(10)
+            out.write(content)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, (b"a" * 1000, b"b" * 1000)))
+    assert path.read_bytes() in (b"a" * 2000, b"b" * 2000)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.bulk"]
 
 
 def test_two_races_may_prepare_the_same_corpus_at_once(tmp_path: Path) -> None:

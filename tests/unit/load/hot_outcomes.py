@@ -16,6 +16,7 @@ from esbench.load.hot import IS_COMPILED, Inbox
 from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection
 from esbench.measure.histogram import Counts
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.replies import CREATED, UPDATED
@@ -42,7 +43,7 @@ def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
     """What a recorder counts of some thousand requests over five seconds, two of them of warmup."""
     start_ns = rng.randrange(1 << 50)
     window = (start_ns + 2 * NS + 300_000_000, start_ns + 4 * NS + 700_000_000) if has_window else None
-    recorder = Recorder(start_ns, is_open=is_open, window_ns=window, within_ns=(1_000_000, 50_000_000))
+    recorder = Recorder(WholeTime(start_ns), is_open=is_open, window_ns=window, within_ns=(1_000_000, 50_000_000))
     link = Connection(Owner(), Inbox())
     closed = []
     now_ns = start_ns

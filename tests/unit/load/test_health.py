@@ -9,6 +9,7 @@ import pytest
 
 from esbench.load.health import Stretches, Watch
 from esbench.measure.cpu_time import Usage
+from esbench.measure.slices import WholeTime
 from esbench.record.model import WorkerHealth
 
 NS = 1_000_000_000
@@ -17,7 +18,7 @@ START = 77 * NS
 
 
 def watch(before: dict[int, Usage] | None = None, stolen_s: dict[int, float] | None = None) -> Watch:
-    return Watch(START, before or {}, stolen_s or {})
+    return Watch(WholeTime(START), before or {}, stolen_s or {})
 
 
 def health(step: Watch, begin_s: float, end_s: float, *workers: int) -> WorkerHealth:

@@ -12,6 +12,7 @@ from esbench.load.client import Client
 from esbench.load.hot import clock_ns
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import GOOD
 from esbench.requests.exchange import Exhausted, NotReady
 
@@ -71,7 +72,7 @@ def run(make: Callable[..., TaskLoop], *, is_open: bool, clients: int, count: in
     async def until_it_ends() -> Any:
         ended = asyncio.Event()
         start_ns = clock_ns()
-        recorder = Recorder(start_ns, is_open=is_open, window_ns=None, within_ns=())
+        recorder = Recorder(WholeTime(start_ns), is_open=is_open, window_ns=None, within_ns=())
         made = [InstantClient(slot, supply, sent) for slot in range(clients)]
         loop = make(made, recorder, Length(), ended=ended.set, failed=lambda verdict: None)
         loop.start(start_ns)

@@ -13,6 +13,7 @@ from esbench.load.measurements import TaskMeasurements, params_digest
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, decode
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
 from esbench.measure.verdict import GOOD, TIMEOUT, Verdict
 from esbench.model import Operation, Schedule, Stage, Task
@@ -46,7 +47,7 @@ class Share:
             period_s = task.time_period_s
             window = (at(warmup_s), 1 << 62 if period_s is None else at(warmup_s + period_s))
         within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
-        self.recorder = Recorder(START, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        self.recorder = Recorder(WholeTime(START), is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         self.warmup_end_s = task.warmup_time_s or 0.0
         self.end_s = 0.0
 
@@ -87,7 +88,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         ended_by_itself=keys.get("ended_by_itself", False),
     )
     for number, share in enumerate(shares):
-        list(measurements.add(number, TaskSeconds("a-task", 0, tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
+        list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
         measurements.end(number, share.ended(unsent if number == 0 else 0, end_s))
     assert measurements.ended
     list(measurements.flush())
@@ -686,10 +687,10 @@ def test_a_line_that_does_not_grow_is_no_overload() -> None:
 
 
 def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     for number in numbers:
         recorder.completed(0, 0, at(number + 0.1), at(number + 0.5), False, Verdict(units))
-    return TaskSeconds("a-task", 0, tuple(recorder.closed_seconds(1 << 62)), until)
+    return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until)
 
 
 @pytest.fixture
@@ -726,7 +727,7 @@ def test_what_a_silent_worker_left_open_is_closed_at_the_end(two_workers: TaskMe
 
 
 def test_a_line_of_the_series_has_the_counts_and_the_histograms() -> None:
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     recorder.arrived(at(0.1), True, False)
     recorder.sent(at(0.1), True)
     recorder.completed(at(0.1), 0, at(0.1), at(0.2), True, Verdict(0, "HTTP 500", ""))
@@ -743,6 +744,15 @@ def test_the_digest_of_parameters_is_of_what_the_task_asks() -> None:
     assert params_digest(base) == params_digest(replace(base, name="other", clients=4))
     assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "get", {"id": "2"})))
     assert params_digest(base) != params_digest(replace(base, operation=Operation("read", "delete", {"id": "1"})))
+
+
+def test_the_digest_of_parameters_is_without_the_prefix_of_indices() -> None:
+    ours, theirs, plain = (
+        replace(task(), operation=Operation("read", "get", {"id": "1", "index": f"{prefix}orders"}))
+        for prefix in ("side1-", "side2-", "")
+    )
+    assert params_digest(ours, "side1-") == params_digest(theirs, "side2-") == params_digest(plain)
+    assert params_digest(ours) != params_digest(theirs)
 
 
 # Tasks that waited for clients of others

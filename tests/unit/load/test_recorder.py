@@ -8,6 +8,7 @@ import pytest
 
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Errors, PartTally, Tally
 from esbench.measure.verdict import GOOD, TIMEOUT, Details, Evidence, Verdict
 from esbench.operations.replies import CREATED, UPDATED
@@ -34,7 +35,7 @@ def complete(
 
 
 def test_a_request_belongs_to_the_second_in_which_it_completed() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.2, 0.9)
     complete(recorder, 0.9, 1.1)
     complete(recorder, 0.95, 2.0)
@@ -45,7 +46,7 @@ def test_a_request_belongs_to_the_second_in_which_it_completed() -> None:
 
 
 def test_a_request_belongs_to_the_phase_that_it_was_sent_in() -> None:
-    recorder = Recorder(START, is_open=False, window_ns=(at(1), at(3)))
+    recorder = Recorder(WholeTime(START), is_open=False, window_ns=(at(1), at(3)))
     complete(recorder, 0.5, 1.5, warmup=True)
     complete(recorder, 1.2, 1.6)
     tallies = closed(recorder)
@@ -54,7 +55,7 @@ def test_a_request_belongs_to_the_phase_that_it_was_sent_in() -> None:
 
 
 def test_units_count_for_the_window_by_their_completion() -> None:
-    recorder = Recorder(START, is_open=False, window_ns=(at(1), at(3)))
+    recorder = Recorder(WholeTime(START), is_open=False, window_ns=(at(1), at(3)))
     docs = Verdict(10)
     complete(recorder, 0.1, 0.999, docs, warmup=True)  # before
     complete(recorder, 0.5, 1.0, docs, warmup=True)  # sent before, completed in the window
@@ -68,7 +69,7 @@ def test_units_count_for_the_window_by_their_completion() -> None:
 
 
 def test_without_a_window_the_units_of_the_measurement_phase_count() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.0, 0.1, Verdict(3), warmup=True)
     complete(recorder, 0.1, 0.2, Verdict(5))
     tallies = closed(recorder)
@@ -77,7 +78,7 @@ def test_without_a_window_the_units_of_the_measurement_phase_count() -> None:
 
 
 def test_an_open_loop_charges_the_wait_from_the_due_time() -> None:
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     # due at 1.0, a client was free at 1.2, sent at 1.25, answered at 1.4
     recorder.arrived(at(1.0), False, True)
     recorder.sent(at(1.25), False)
@@ -98,7 +99,7 @@ def test_an_open_loop_charges_the_wait_from_the_due_time() -> None:
 
 
 def test_a_closed_loop_has_service_time_only() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.1, 0.2)
     (tally,) = closed(recorder).values()
     assert tally.service_time.count == 1
@@ -107,7 +108,7 @@ def test_a_closed_loop_has_service_time_only() -> None:
 
 
 def test_failures_have_a_histogram_of_their_own() -> None:
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     refused = Verdict(0, "HTTP 429 es_rejected_execution_exception", "queue full")
     for verdict in (GOOD, refused, refused, Verdict(0, "HTTP 503", "no master")):
         recorder.completed(at(0), at(0), at(0.001), at(0.003), False, verdict)
@@ -121,7 +122,7 @@ def test_failures_have_a_histogram_of_their_own() -> None:
 
 
 def test_what_a_failed_bulk_got_acknowledged_still_counts() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.1, 0.2, Verdict(997, "bulk item 429", "3 of 1000"))
     (tally,) = closed(recorder).values()
     assert (tally.units, tally.in_window_units, tally.errors.total) == (997, 997, 1)
@@ -129,7 +130,7 @@ def test_what_a_failed_bulk_got_acknowledged_still_counts() -> None:
 
 @pytest.mark.parametrize("is_open", [False, True])
 def test_timeouts_are_counted_apart_with_the_time_after_which_they_were_given_up(is_open: bool) -> None:
-    recorder = Recorder(START, is_open=is_open)
+    recorder = Recorder(WholeTime(START), is_open=is_open)
     for kind in (TIMEOUT, "connection lost"):
         recorder.completed(at(0.1), at(0.2), at(0.3), at(60.3), False, Verdict(0, kind, "no reply"))
     tally = closed(recorder)[60, False]
@@ -139,7 +140,7 @@ def test_timeouts_are_counted_apart_with_the_time_after_which_they_were_given_up
 
 
 def test_an_arrival_that_was_never_sent_is_known_to_have_waited() -> None:
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     recorder.arrived(at(0.5), False, waits=True)
     waits = Counts()
     waits.add(1_750 * MS)
@@ -149,7 +150,7 @@ def test_an_arrival_that_was_never_sent_is_known_to_have_waited() -> None:
 
 
 def test_parts_of_a_sequence_that_timed_out_are_counted_apart() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     recorder.part("read", at(0.1), at(30.1), False, TIMEOUT)
     recorder.part("read", at(0.1), at(30.2), False, "HTTP 503")
     part = closed(recorder)[30, False].parts["read"]
@@ -157,7 +158,7 @@ def test_parts_of_a_sequence_that_timed_out_are_counted_apart() -> None:
 
 
 def test_thresholds_are_counted_exactly() -> None:
-    recorder = Recorder(0, is_open=False, within_ns=(3 * MS, 5 * MS, 10 * MS))
+    recorder = Recorder(WholeTime(0), is_open=False, within_ns=(3 * MS, 5 * MS, 10 * MS))
     for service_ns in (3 * MS - 1, 3 * MS, 3 * MS + 1, 5 * MS, 10 * MS, 10 * MS + 1, 50 * MS):
         recorder.completed(0, 0, 0, service_ns, False, GOOD)
     recorder.completed(0, 0, 0, MS, False, Verdict(0, "HTTP 500", ""))
@@ -166,7 +167,7 @@ def test_thresholds_are_counted_exactly() -> None:
 
 
 def test_thresholds_are_of_latency_in_an_open_loop() -> None:
-    recorder = Recorder(0, is_open=True, within_ns=(5 * MS,))
+    recorder = Recorder(WholeTime(0), is_open=True, within_ns=(5 * MS,))
     recorder.completed(0, 6 * MS, 6 * MS, 7 * MS, False, GOOD)  # 1 ms of service, 7 ms of latency
     recorder.completed(6 * MS, 0, 6 * MS, 7 * MS, False, GOOD)
     (second,) = recorder.closed_seconds(NS)
@@ -174,14 +175,14 @@ def test_thresholds_are_of_latency_in_an_open_loop() -> None:
 
 
 def test_thresholds_are_counted_in_each_phase_apart() -> None:
-    recorder = Recorder(0, is_open=False, within_ns=(5 * MS,))
+    recorder = Recorder(WholeTime(0), is_open=False, within_ns=(5 * MS,))
     recorder.completed(0, 0, 0, MS, True, GOOD)
     recorder.completed(0, 0, 0, MS, False, GOOD)
     assert {second.warmup: second.tally.within for second in recorder.closed_seconds(NS)} == {True: [1], False: [1]}
 
 
 def test_closed_seconds_are_handed_over_once_and_in_order() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     for received in (0.5, 1.5, 2.5):
         complete(recorder, received - 0.1, received)
         complete(recorder, received - 0.1, received, warmup=True)
@@ -196,7 +197,7 @@ def test_closed_seconds_are_handed_over_once_and_in_order() -> None:
 
 
 def test_the_second_that_runs_stays_open() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.1, 0.2)
     assert closed(recorder, 0.99) == {}
     complete(recorder, 0.3, 0.95)
@@ -205,7 +206,7 @@ def test_the_second_that_runs_stays_open() -> None:
 
 def test_no_earlier_second_comes_after_it_was_closed() -> None:
     # an arrival that the loop dispatches late, a failure that is told after a pause
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     recorder.arrived(at(0.5), True, False)
     assert closed(recorder, 1.1)[0, True].due == 1
     recorder.arrived(at(0.999), True, False)
@@ -218,7 +219,7 @@ def test_no_earlier_second_comes_after_it_was_closed() -> None:
 
 
 def test_memory_does_not_grow_with_requests() -> None:
-    recorder = Recorder(0, is_open=True, within_ns=(MS,))
+    recorder = Recorder(WholeTime(0), is_open=True, within_ns=(MS,))
     for second in range(50):
         for _ in range(20):
             now = second * NS + 5
@@ -229,7 +230,7 @@ def test_memory_does_not_grow_with_requests() -> None:
 
 
 def test_the_ends_of_the_measurement_phase_are_remembered() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     assert (recorder.first_measured_ns, recorder.last_measured_received_ns) == (None, None)
     complete(recorder, 0.1, 0.2, warmup=True)
     assert (recorder.first_measured_ns, recorder.last_measured_received_ns) == (None, None)
@@ -240,7 +241,7 @@ def test_the_ends_of_the_measurement_phase_are_remembered() -> None:
 
 
 def test_an_open_loop_measures_from_its_first_arrival_on() -> None:
-    recorder = Recorder(START, is_open=True)
+    recorder = Recorder(WholeTime(START), is_open=True)
     for due, warmup in ((0.1, True), (0.2, False), (0.3, False)):
         recorder.arrived(at(due), warmup, waits=False)
         recorder.sent(at(due + 0.05), warmup)
@@ -248,7 +249,7 @@ def test_an_open_loop_measures_from_its_first_arrival_on() -> None:
 
 
 def test_results_of_different_kinds_are_counted_apart() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     for verdict in (CREATED, UPDATED, CREATED, Verdict(0, "HTTP 409", "exists")):
         complete(recorder, 0.1, 0.2, verdict)
     (tally,) = closed(recorder).values()
@@ -258,7 +259,7 @@ def test_results_of_different_kinds_are_counted_apart() -> None:
 
 
 def test_requests_of_a_sequence_are_counted_by_name() -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     recorder.part("write", at(0.1), at(0.2), False)
     recorder.part("read", at(0.2), at(0.5), False)
     recorder.part("write", at(0.6), at(0.7), False, "HTTP 503")
@@ -272,7 +273,7 @@ def test_requests_of_a_sequence_are_counted_by_name() -> None:
 def test_tallies_of_two_workers_add_up() -> None:
     tallies = []
     for number in range(2):
-        recorder = Recorder(0, is_open=True, within_ns=(MS, 10 * MS))
+        recorder = Recorder(WholeTime(0), is_open=True, within_ns=(MS, 10 * MS))
         for n in range(1, 101):
             recorder.arrived(0, False, waits=n % 10 == 0)
             recorder.sent(10, False)
@@ -295,7 +296,7 @@ def test_tallies_of_two_workers_add_up() -> None:
 
 
 def test_a_tally_that_was_merged_into_several_sums_is_no_part_of_them() -> None:
-    recorder = Recorder(0, is_open=True, within_ns=(MS, 10 * MS))
+    recorder = Recorder(WholeTime(0), is_open=True, within_ns=(MS, 10 * MS))
     recorder.arrived(0, False, waits=True)
     recorder.sent(10, False)
     details = Details(results={"created": 3}, took_ms=2, returned={"recall": 0.5})
@@ -325,7 +326,7 @@ def test_errors_and_parts_merge_with_what_is_empty() -> None:
 def test_seconds_travel_between_processes() -> None:
     import pickle
 
-    recorder = Recorder(START, is_open=True, within_ns=(MS,))
+    recorder = Recorder(WholeTime(START), is_open=True, within_ns=(MS,))
     recorder.completed(at(0), at(0), at(0), at(0.1), False, CREATED)
     (second,) = recorder.closed_seconds(at(1))
     assert pickle.loads(pickle.dumps(second)).tally.parts["created"].requests == 1
@@ -333,6 +334,6 @@ def test_seconds_travel_between_processes() -> None:
 
 @pytest.mark.parametrize("warmup", [True, False])
 def test_a_second_names_its_phase(warmup: bool) -> None:
-    recorder = Recorder(START, is_open=False)
+    recorder = Recorder(WholeTime(START), is_open=False)
     complete(recorder, 0.1, 0.2, warmup=warmup)
     assert [(s.second, s.warmup) for s in recorder.closed_seconds(at(1))] == [(0, warmup)]

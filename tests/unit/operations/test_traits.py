@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,9 +29,21 @@ IN_COMPOSITES = """
     close-point-in-time composite composite-agg delete-async-search esql field-caps get get-async-search
     open-point-in-time paginated-search raw-request scroll-search search sleep sql submit-async-search
 """
+LOAD = """
+    bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
+    index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql submit-async-search
+"""
+READING = """
+    close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search node-stats
+    open-point-in-time paginated-search scroll-search search sql submit-async-search
+"""
 # Everything that is said of any type, by what is said.
 STATED: dict[tuple[str, object], str] = {
     ("administrative", False): MEASURED_TYPES,
+    ("load", True): LOAD,
+    ("load", None): "composite raw-request",
+    ("reads", True): READING,
+    ("reads", None): "composite raw-request",
     ("in_composite", True): IN_COMPOSITES,
     ("sends_corpora", True): "bulk index read-after-write",
     ("in_file_order", True): "bulk",
@@ -45,6 +58,8 @@ STATED: dict[tuple[str, object], str] = {
 }
 USUAL = Traits(
     administrative=True,
+    load=False,
+    reads=False,
     in_composite=False,
     sends_corpora=False,
     in_file_order=False,
@@ -109,6 +124,7 @@ def test_a_runner_is_measured_and_has_the_traits_of_the_type_whose_name_it_takes
     stated = {trait: value for (trait, value), names in STATED.items() if name in names.split()}
     assert all(getattr(traits, trait) == value for trait, value in stated.items())
     assert not traits.administrative
+    assert traits.load is (True if name == "bulk" else None)
     assert traits.creates == ("index" if name == "create-index" else None)
 
 
@@ -126,3 +142,19 @@ def test_a_type_of_a_package_without_traits_is_refused(tmp_path: Path, monkeypat
     with pytest.raises(UsageError, match='operation type "sip" of an installed package states no traits'):
         builtin_operations()
     sys.modules.pop("sips")
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "reads"),
+    [
+        ("raw-request", {"path": "/_cat/indices"}, True),
+        ("raw-request", {"method": "POST", "path": "/o/_search?size=3"}, True),
+        ("raw-request", {"method": "POST", "path": "/o/_doc"}, False),
+        ("composite", {"requests": [{"operation-type": "search"}, {"stream": [{"operation-type": "get"}]}]}, True),
+        ("composite", {"requests": [{"operation-type": "raw-request", "method": "PUT", "path": "/o"}]}, False),
+        ("search", {}, True),
+        ("index", {}, False),
+    ],
+)
+def test_whether_an_operation_reads_may_depend_on_its_request(kind: str, params: dict[str, Any], reads: bool) -> None:
+    assert OPERATIONS.get(kind).reads(params) is reads

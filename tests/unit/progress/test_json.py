@@ -33,6 +33,19 @@ def documented() -> dict[str, set[str]]:
     return keys
 
 
+def estimates_of_sides() -> list[str]:
+    """The estimate after ten seconds of two sides that are raced at once."""
+    lines: list[str] = []
+    progress = JsonProgress(lines.append, Clock())
+    for side in progress.of_sides(("baseline", "contender")):
+        side.step_begins(0, Step((task("get"),)))
+        side.step_runs(0, {"get": "ops"}, 2.1)
+        for number in range(10):
+            side.second("get", second(number, 100))
+    progress.tick()
+    return [line for line in lines if json.loads(line)["event"] == "estimate"]
+
+
 @pytest.fixture
 def told() -> list[dict[str, Any]]:
     """Every event of a short race."""
@@ -65,6 +78,7 @@ def told() -> list[dict[str, Any]]:
     progress.insist("a folder is left behind")
     progress.race_ended(replace(record, status="failed", failure="it fell", warnings=("one",)))
     assert progress.fail("esbench could not") is True
+    lines += estimates_of_sides()
     return [json.loads(line) for line in lines]
 
 
@@ -76,7 +90,7 @@ def test_every_event_has_the_keys_of_the_reference(told: list[dict[str, Any]]) -
     promised = documented()
     assert {each["event"] for each in told} == promised.keys()
     for each in told:
-        assert each.keys() - {"event", "at"} == promised[each["event"]], each["event"]
+        assert each.keys() - {"event", "at", "side"} == promised[each["event"]], each["event"]
         assert each["at"].endswith("Z")
 
 

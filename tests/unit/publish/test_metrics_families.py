@@ -18,7 +18,7 @@ from races import golden_race
 from esbench.measure.cpu_time import Usage
 from esbench.measure.tally import Second, Tally
 from esbench.model import Operation, Schedule, Stage, Step, Task
-from esbench.publish.prometheus.families import families_of, metric_name
+from esbench.publish.prometheus.families import families_of, families_of_sides, metric_name
 from esbench.publish.prometheus.folding import parse_bounds
 from esbench.publish.prometheus.following import FollowedRace, Running
 from esbench.record.model import RaceRecord
@@ -250,3 +250,27 @@ def test_a_state_that_was_seen_does_not_change_any_more(following: FollowedRace)
     following.worker_ticked(0, Usage(1, 1), 1)
     following.read("d", Reading("n", "g", {"x": 1}))
     assert families_of(seen, BOUNDS) == before
+
+
+def test_sides_that_are_raced_at_once_are_told_apart_in_the_same_families(race: RaceRecord) -> None:
+    sides = [FollowedRace(side=name) for name in ("baseline", "contender")]
+    for number, side in enumerate(sides):
+        side.race_begins(replace(race, race_id=f"r-{number}"), [])
+        side.step_begins(0, Step((CLOSED,)))
+        side.step_runs(0, {"closed": "docs"})
+        side.second("closed", second(0, *[1.0] * (number + 1)))
+    families = families_of_sides([side.seen() for side in sides], BOUNDS)
+    assert len({family.name for family in families}) == len(families)
+    (requests,) = (family for family in families if family.name == "esbench_requests")
+    assert [(sample.labels["side"], sample.labels["race_id"], sample.value) for sample in requests.samples] == [
+        ("baseline", "r-0", 1),
+        ("contender", "r-1", 2),
+    ]
+    collected = Samples(sides[0])
+    collected.families = families
+    parsed = {family.name for family in parse_openmetrics(as_openmetrics(collected).decode())}
+    assert parsed == {family.name for family in families}
+
+
+def test_a_race_alone_has_no_label_of_a_side(following: FollowedRace) -> None:
+    assert families_of_sides([following.seen()], BOUNDS) == families_of(following.seen(), BOUNDS)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from esbench.cluster.options import Host
+from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.operations import OperationTypes, builtin_operations
-from esbench.race.capacity import check_clients, check_workers
+from esbench.race.capacity import check_clients, check_memory_at_once, check_workers
 from esbench.race.options import RaceOptions
 
 
@@ -33,3 +34,24 @@ def test_more_clients_than_ports_are_refused(types: OperationTypes) -> None:
     with pytest.raises(RaceError, match=r"^2 hosts: 1,000,000 clients need as many ports") as caught:
         check_clients(options, Challenge("c", (Step((task,)),)), types)
     assert "clients can run" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("available", "hint"),
+    [
+        (5 << 30, None),
+        (4 << 30, "--turns has one side up at a time; --heap=1165m fits"),
+        (2 << 30, "--heap=482m fits"),
+        (1 << 20, "end what else runs"),
+    ],
+)
+def test_nodes_of_all_sides_have_to_fit_at_once(available: int, hint: str | None) -> None:
+    nodes = [NodeOptions(heap_bytes=1 << 30), NodeOptions(heap_bytes=3 << 29, nodes=2)]
+    if hint is None:
+        check_memory_at_once(nodes, 8 << 30, available)
+        return
+    with pytest.raises(
+        RaceError, match=r"^the nodes of all sides need 4\.6 GB at once, and .* are available"
+    ) as caught:
+        check_memory_at_once(nodes, 8 << 30, available)
+    assert caught.value.hint == hint

@@ -16,6 +16,7 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.race.options import RaceOptions
+from esbench.race.pace import Pace
 from esbench.race.session import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
@@ -49,8 +50,9 @@ class Raced:
         self._home = home
         self.store = SessionStore(home)
 
-    def race(self, options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+    def race(self, options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
         assert node is None
+        assert pace is None
         self.options.append(options)
         saved = next(race for race in self.store.load("last").races if race.race_id == options.race_id)
         assert saved.status == "running"  # what a kill would leave
@@ -235,7 +237,7 @@ def test_a_shared_node_is_started_once_and_ends_with_the_session(
         made.append(CountedNode(options, logs, progress))
         return made[-1]
 
-    def race(options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+    def race(options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
         raced_on.append(node)
         return golden_race(race_id=options.race_id, status=status)
 
@@ -251,7 +253,7 @@ def test_a_shared_node_is_started_once_and_ends_with_the_session(
 def test_a_shared_node_that_is_started_again_is_warmed_again(tmp_path: Path) -> None:
     places: list[int] = []
 
-    def race(options: RaceOptions, node: EmbeddedEngine | None) -> RaceRecord:
+    def race(options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
         assert options.session is not None
         places.append(options.session.position)
         return golden_race(race_id=options.race_id, status="failed" if len(places) == 4 else "complete")

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from esbench.race.interrupts import Interrupts
+from esbench.race.interrupts import Interrupts, InterruptsByOthers
 
 
 def test_an_interrupt_raises_or_calls_what_stands_in_its_place() -> None:
@@ -45,3 +45,11 @@ def test_without_an_interrupt_nothing_is_raised() -> None:
     with Interrupts() as interrupts:
         interrupts.call_instead(lambda: None)
         interrupts.raise_again()
+
+
+def test_what_asks_hears_of_an_interrupt_by_another_thread() -> None:
+    interrupts = InterruptsByOthers()
+    interrupts.check()
+    interrupts.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.check()

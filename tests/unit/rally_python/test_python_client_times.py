@@ -13,6 +13,7 @@ from esbench.load.client import Route
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
+from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.rally_python.client import PythonClient
 from esbench.rally_python.runner_client import RunnerClient
@@ -47,7 +48,7 @@ async def test_what_a_runner_does_after_its_last_reply_is_lag_of_the_next_arriva
     hosts = SimpleNamespace(home=lambda slot: None)
     client = PythonClient(0, Route(hosts, None, b"", 5), Turns(3), None)  # type: ignore[arg-type]
     start_ns = clock_ns()
-    recorder, ended = Recorder(start_ns, is_open=True), asyncio.Event()
+    recorder, ended = Recorder(WholeTime(start_ns), is_open=True), asyncio.Event()
     # the second arrival is due while the first iteration goes on, the third while the second one does
     loop = OpenLoop(
         [client],

@@ -11,6 +11,7 @@ import pytest
 
 from esbench.errors import TrackError
 from esbench.load.recorder import NS, Recorder
+from esbench.measure.slices import WholeTime
 from esbench.measure.tally import MOST_RETURNED, Spread, Tally
 from esbench.measure.verdict import Details, Verdict
 from esbench.rally_python.custom_runners import judge_result, returned_numbers
@@ -52,7 +53,7 @@ def test_numbers_under_names_of_its_own_are_what_a_runner_returned() -> None:
 
 
 def test_returned_numbers_are_spread_over_the_measured_requests() -> None:
-    recorder = Recorder(0, is_open=False)
+    recorder = Recorder(WholeTime(0), is_open=False)
     for number, (warmup, recall) in enumerate([(True, 0.0), (False, 0.5), (False, 1.0)]):
         verdict = Verdict(details=Details(returned={"recall": recall, f"of-{number}": 1.0}))
         recorder.completed(0, 0, number * NS, number * NS + 1, warmup, verdict)

@@ -11,13 +11,14 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from held_clients import HeldLoop, counted, until
+from held_clients import HeldLoop, counted, pass_time, second_side, until
 
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length
 from esbench.rally_python.scheduled_loop import ScheduledLoop
 
 HOUR = 3_600
+MS = NS // 1000
 
 
 class Times:
@@ -51,7 +52,7 @@ class Loop(HeldLoop):
         **keys: Any,
     ) -> None:
         super().__init__(len(schedulers), **keys)
-        end_ns = None if end_s is None else self.start_ns + end_s * NS
+        end_ns = None if end_s is None else self.recorder.time.until_ns(end_s * NS)
         self.loop = ScheduledLoop(
             self.clients,
             self.recorder,
@@ -200,3 +201,39 @@ async def test_what_is_given_up_is_unsent() -> None:
         assert (len(of.sent), of.loop.unsent, of.ends) == (3, 99 + 1, 1)
         tally = counted(of.recorder)
         assert (tally.due, tally.requests, tally.errors.counts) == (103, 3, {"cancelled": 3})
+
+
+# slices
+
+
+@pytest.mark.parametrize("end_s", [1, 2], ids=["at the end", "in the next slice"])
+async def test_a_busy_client_is_what_an_arrival_waits_for_over_the_end_of_a_slice(end_s: int) -> None:
+    """It is due 50 ms before the end, and its client is freed after that: 50 ms of own time, not of the driver."""
+    time = second_side(800 * MS)
+    of = Loop(Times(due=(0, 0.95, 50).__getitem__), end_s=end_s, time=time)
+    of.loop.start(of.start_ns)
+    await until(lambda: of.sent)
+    pass_time(time.until_ns(NS) + 5 * MS)
+    of.answer_all()
+    await until(lambda: len(of.sent) == 2)
+    of.answer_all()
+    late = counted(of.recorder)
+    assert (late.requests, late.latency.clamped, late.schedule_lag.clamped) == (2, 0, 0)
+    assert late.latency.min_ns >= 50 * MS
+    assert late.client_wait.max_ns == pytest.approx(50 * MS, abs=MS)
+    assert late.schedule_lag.min_ns >= 50 * MS
+    of.loop.close()
+
+
+async def test_a_client_that_was_free_in_time_is_not_what_an_arrival_waits_for_over_the_end_of_a_slice() -> None:
+    """The driver looks 50 ms after it was due, which is after the end of the slice."""
+    time = second_side(800 * MS)
+    of = Loop(Times(due=(0.95, 50).__getitem__), end_s=2, time=time)
+    of.loop.start(of.start_ns)
+    pass_time(time.until_ns(NS) + 5 * MS)
+    await until(lambda: of.sent)
+    of.answer_all()
+    late = counted(of.recorder)
+    assert (late.requests, late.waited, late.client_wait.max_ns) == (1, 0, 0)
+    assert late.driver_lag.max_ns >= 50 * MS
+    of.loop.close()

@@ -80,7 +80,7 @@ def test_a_race_is_running_as_long_as_its_lock_is_held(esbench_home: Path) -> No
     with RaceLock(esbench_home, "a"):
         assert is_running(esbench_home, "a")
         assert other_races(esbench_home) == (RunningRace("a", os.getpid()),)
-        assert other_races(esbench_home, own="a") == ()
+        assert other_races(esbench_home, own={"a"}) == ()
     assert not is_running(esbench_home, "a")
     assert list((esbench_home / "running").iterdir()) == []
 
@@ -130,7 +130,7 @@ def test_a_killed_race_is_not_running_and_its_file_is_removed(esbench_home: Path
 def test_other_races_are_ended_and_ones_own_is_not(esbench_home: Path, holder: Holder) -> None:
     first, second = holder.start("a"), holder.start("b")
     with RaceLock(esbench_home, "own"):
-        ended = end_other_races(esbench_home, "own")
+        ended = end_other_races(esbench_home, {"own"})
         assert is_running(esbench_home, "own")
     assert {race.pid for race in ended} == {first.pid, second.pid}
     assert (first.wait(5), second.wait(5)) == (-signal.SIGTERM, -signal.SIGTERM)

@@ -14,7 +14,8 @@ from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
-OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None}
+OF_SCHEMA_5: Any = {"slices": None}
+OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None, **OF_SCHEMA_5}
 
 
 def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte() -> None:
@@ -56,10 +57,21 @@ def test_a_record_of_schema_3_is_read_with_what_it_has() -> None:
     )
 
 
+def test_a_record_of_schema_4_is_read_with_what_it_has() -> None:
+    """Schema 5 keeps the slices of a task that was raced beside other sides."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-4.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old.schema == 4
+    assert old.tasks == tuple(replace(task, **OF_SCHEMA_5) for task in new.tasks)
+    slices = task_of(new, "get-by-id").slices
+    assert slices is not None
+    assert (slices.length_s, slices.sides, slices.overlapping, slices.cpu_s[0]) == (1.0, 2, 3, (0.914, 0.006))
+    assert slices.time.begin_ns == 0
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 4
+    assert SCHEMA == 5
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -85,7 +97,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 5, this one reads up to 4"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 6, this one reads up to 5"):
         decode_record(json.dumps(document).encode())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from esbench.errors import RecordError, UsageError
 from esbench.record.model import Session
-from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
+from esbench.record.sessions import Pacing, RaceSession, SessionRace, SessionSide, SessionStore
 from esbench.report.lists import session_list
 
 STARTED = "2026-11-21T10:15:30Z"
@@ -37,10 +37,20 @@ def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [file.name for file in store.folder.iterdir()] == [f"{written.id}.json"]
 
 
+def test_a_session_of_the_schema_before_is_one_in_turns(tmp_path: Path) -> None:
+    store, document = SessionStore(tmp_path), json.loads(written(schema=1))
+    store.folder.mkdir()
+    for key in ("pacing", "budget_s", "auto"):
+        del document[key]
+    (store.folder / f"{document['id']}.json").write_text(json.dumps(document))
+    assert store.load(document["id"]) == session()
+
+
 def test_the_documented_keys_are_those_of_the_file(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
-    store.save(session())
+    store.save(session(pacing=Pacing()))
     document = json.loads((store.folder / f"{session().id}.json").read_text())
+    document |= document["pacing"]
     page = (Path(__file__).parents[3] / "docs/reference/sessions.md").read_text()
     keys = {*document, *document["plan"][0], *document["sides"][0]}
     assert [key for key in keys if f"`{key}`" not in page] == []
@@ -80,7 +90,7 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"schema": 2, "plan": 7}', "newer esbench"),
+        ('{"schema": 3, "plan": 7}', "newer esbench"),
         ("", "truncated"),
         ("{", "truncated"),
         ("[]", "Expected `object`"),
@@ -88,6 +98,12 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
         (written(plan=[]), "no race is planned"),
         (written(sides=[]), 'a race is of "contender", which is not a side'),
         (written(plan=[{"side": "baseline", "status": "complete"}]), "a complete race has no id"),
+        (written(pacing={"slice_s": 0}), "a slice has whole seconds"),
+        (written(pacing={"warmup": "x"}), "no kind of warmup"),
+        (
+            written(pacing={}, plan=[{"side": "baseline", "round": 1}]),
+            "a round lacks a side",
+        ),
         (written(), "it is of session 20261121t101530-4f2a"),
     ],
 )
@@ -134,6 +150,18 @@ def test_a_list_says_how_far_each_session_is_and_what_its_sides_are() -> None:
     raced = begun.with_race(SessionRace("baseline", 1, 2, "some-id", "complete"))
     rows = session_list([raced, rounds]).table.rows
     assert rows == (
-        (begun.id, STARTED, "duel", "interrupted", 0, 1, 1, 2, "track=orders", "baseline heap=1g; contender"),
-        ("r", STARTED, "rounds", "interrupted", 0, 1, 0, 1, "track=orders", ""),
+        (
+            begun.id,
+            STARTED,
+            "duel",
+            "in turns",
+            "interrupted",
+            0,
+            1,
+            1,
+            2,
+            "track=orders",
+            "baseline heap=1g; contender",
+        ),
+        ("r", STARTED, "rounds", "", "interrupted", 0, 1, 0, 1, "track=orders", ""),
     )

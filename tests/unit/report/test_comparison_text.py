@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,11 +11,13 @@ from typing import Any
 import pytest
 from compared_sides import ALONE, TURNS, docs_per_s, scaled, seconds_of, side, usable
 from races import golden_race, with_task
+from sliced_sides import Drawn
+from sliced_sides import rounds as levels
 
 from esbench.comparison.compare import compare
-from esbench.comparison.model import CompareOptions, Comparison, Side
+from esbench.comparison.model import CompareOptions, Comparison, RoundPlan, RoundsNeeded, Side
 from esbench.record.model import RaceRecord, Throughput
-from esbench.report.comparison import comparison
+from esbench.report.comparison import comparison, plan_text
 from esbench.report.render import render
 
 OPTIONS = CompareOptions(seconds=seconds_of)
@@ -86,3 +90,53 @@ def test_a_row_without_a_figure_has_dashes_and_says_why() -> None:
     line = bulk_of(text(compare(ours, [side("contender", "bulk", failed, TURNS["contender"])], OPTIONS)))
     assert line.split()[3:7] == ["20010", "-", "-", "docs/s"]
     assert "4 of 8 races have no value" in line
+
+
+def side_by_side(*, cold: bool = False, count: int = 6) -> Comparison:
+    """A contender that is a fifth faster; with `cold`, only when it is warm."""
+    drawn = Drawn()
+    ours = drawn.side("baseline", levels(count=count))
+    warming = [lambda second: 1.2 * (1 - 0.5 * math.exp(-second / 2))] * count
+    theirs = drawn.side("contender", warming if cold else levels(1.2, count, noise=(0.0,)))
+    return compare(ours, [theirs], CompareOptions(seconds=drawn.read))
+
+
+def test_sides_that_were_raced_at_once_are_called_side_by_side_with_their_slices_and_cuts() -> None:
+    basis = "baseline 6 rounds   contender 6 rounds   side by side in slices of 1 s   "
+    assert f"{basis}2 of 2 rows could be judged" in text(side_by_side())
+    assert f"{basis}warmup cut: get-by-id 4 s   2 of 2 rows could be judged" in text(side_by_side(cold=True))
+
+
+def test_the_plan_of_a_session_is_printed_once() -> None:
+    printed = text(side_by_side())
+    assert printed.count("start luck 0.9%, within rounds 0.0%: ") == 1
+    assert "with --task-time=34s, 6 rounds (11 min) settle 5%, 6 rounds 10%" in printed
+
+
+def test_a_plan_says_the_time_of_a_session_and_when_rounds_are_too_many() -> None:
+    needed = (RoundsNeeded(0.05, 42, 5100.0), RoundsNeeded(0.10, 15, 1800.0))
+    plan = RoundPlan(0.057, 0.028, True, 32.0, needed, 0.06, 120.0)
+    assert plan_text(plan) == (
+        "start luck 5.7%, within rounds 2.8%: with --task-time=32s, 42 rounds (1 h 25) settle 5%, 15 rounds 10%"
+    )
+    endless = replace(plan, is_start_luck=False, needed=(RoundsNeeded(0.05, None, None), needed[1]))
+    assert plan_text(endless) == (
+        "between rounds 5.7%, within rounds 2.8%: with --task-time=32s, more than 50 rounds settle 5%, 15 rounds 10%"
+    )
+
+
+def test_programs_are_given_slices_cuts_and_plan_of_sides_raced_at_once() -> None:
+    found = json.loads(render(comparison(side_by_side(cold=True)), "json"))
+    (contender,) = found["overview"]["contenders"]
+    assert contender["interleaved"] is False
+    assert contender["side_by_side"]["slices_s"] == [1.0]
+    assert contender["side_by_side"]["cuts"] == {"get-by-id": {"at_s": 4.0, "is_steady": True, "age_s": 4.0}}
+    assert contender["side_by_side"]["plan"]["needed"][0]["effect_ratio"] == 0.05
+    assert {row["method"] for row in found["rows"]} == {"paired"}
+
+
+def test_a_verdict_without_basis_is_not_coloured_and_skipped_by_junit() -> None:
+    few = side_by_side(count=4)
+    assert "few rounds" in text(few)
+    assert RED not in text(few) and GREEN not in text(few)
+    assert render(comparison(few), "junit").count("<skipped") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 import pytest
 from duels import seconds, sides
 from races import golden_race, keep
+from sliced_sides import LENGTH_S, Drawn, flat
+from sliced_sides import rounds as levels
 
 from esbench.cli.main import run
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.record.figures import Notice
+from esbench.record.model import Window
 from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
 from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
@@ -223,6 +227,28 @@ def test_a_race_that_is_on_both_sides_has_one_place() -> None:
     places = {tuple(each.data_source.data["place"]) for each in drawn.renderers}
     assert places == {(1, 4), (1, 2, 3)}
     assert drawn.xaxis[0].ticker.ticks == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("warm", "start_s", "grey"), [(True, 0.0, False), (True, 0.1, False), (False, 0.0, True)])
+def test_only_a_warmup_is_grey_among_the_slices(warm: bool, start_s: float, grey: bool) -> None:
+    """The window of a bulk begins with its first measured reply: that is no warmup."""
+    drawn = Drawn()
+    level = flat() if warm else lambda second: 1 - 0.6 * math.exp(-second / 2)
+    window = {"changes": {"window": Window(start_s, LENGTH_S)}}
+    ours, theirs = drawn.side("baseline", [flat()] * 6, **window), drawn.side("contender", [level] * 6, **window)
+    page = comparison_page(compare(ours, [theirs], CompareOptions(seconds=drawn.read)), drawn.read)
+    assert "Throughput, slice by slice" in page
+    assert ("Grey: warmup" in page) == grey
+
+
+def test_sides_raced_at_once_have_the_change_of_each_round() -> None:
+    drawn = Drawn()
+    ours, theirs = drawn.side("baseline", levels()), drawn.side("contender", levels(1.2, noise=(0.0,)))
+    page = comparison_page(compare(ours, [theirs], CompareOptions(seconds=drawn.read)), drawn.read)
+    assert "Mean throughput, change of each round" in page
+    drawn.seconds["contender-2"] = []
+    page = comparison_page(compare(ours, [theirs], CompareOptions(seconds=drawn.read)), drawn.read)
+    assert "change of each round" not in page
 
 
 @pytest.mark.parametrize("min_effect", [None, 0.2])

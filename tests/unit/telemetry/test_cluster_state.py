@@ -120,6 +120,19 @@ def test_a_housekeeping_or_a_rare_request_is_no_disturbance() -> None:
     )
 
 
+def test_races_that_are_meant_to_run_beside_this_one_disturb_nobody() -> None:
+    idle, busy = IndexUse(0, 0, 0, 0), IndexUse(500, 500, 500, 2)
+    streams = {".ds-side2-logs-000001": idle}
+    before = Use(0.0, {"side2-orders": idle, "shop": idle, **streams})
+    after = Use(10.0, dict.fromkeys(before.indices, busy))
+    for sentences in (
+        disturbances(Surroundings(use=after), before, ("side2-",)),
+        disturbed(Surroundings(use=before), Surroundings(use=after), ("side1-orders",), ("side2-",)),
+    ):
+        assert all("(shop)" in sentence for sentence in sentences)
+    assert any(".ds-side2-logs" in sentence for sentence in disturbances(Surroundings(use=after), before))
+
+
 def test_running_merges_name_their_indices() -> None:
     merging = IndexUse(1, 0, 0, 2)
     (sentence,) = disturbances(

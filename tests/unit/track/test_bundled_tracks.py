@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from track_files import load, task_named
 from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
+from esbench.race.confinement import refuse_names_of_others
+from esbench.record.index_prefix import INDEX_PREFIX
 from esbench.track.library import find_track, list_tracks
+from esbench.track.rendering import takes_parameter
 from esbench.units import Rate
 
 NAMES = [track.name for track in list_tracks().tracks]
@@ -67,6 +71,19 @@ def test_the_readme_names_every_parameter_and_no_other(name: str) -> None:
     known = re.search(r"known: ([\w, ]+)", str(caught.value))
     assert known is not None
     assert documented_parameters(name) == set(known[1].split(", "))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_prefix_stands_in_front_of_every_index_and_changes_nothing_else(name: str) -> None:
+    assert takes_parameter(find_track(name, None), INDEX_PREFIX)
+    track, plain = bundled(name, index_prefix="side1-"), bundled(name)
+    for raced in track.challenges:
+        refuse_names_of_others(track, raced, track.targets, "side1-")
+    if name == "percolator":  # with other indices beside it, it cannot wait for the merges of all
+        (task,) = (task for task in plain.challenges[0].tasks if task.operation.params.get("index") == "_all")
+        assert task_named(track, task.name).operation.params["index"] == "side1-queries"
+    with_it, without = (json.dumps({**asdict(each), "params": {}}, default=str) for each in (track, plain))
+    assert with_it.replace("side1-", "") == without.replace('"_all"', '"queries"')
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*/*.json")), ids=lambda file: f"{file.parent.name}/{file.name}")

@@ -14,6 +14,7 @@ from esbench.errors import UsageError
 from esbench.operations import builtin_operations
 from esbench.track.features import features_needed
 from esbench.track.loader import load_track, read_track
+from esbench.track.rendering import takes_parameter
 from esbench.track.selection import choose_challenge
 
 RALLY_TRACKS = os.environ.get("ESBENCH_TEST_RALLY_TRACKS")
@@ -142,3 +143,19 @@ def test_tasks_that_must_not_run_on_serverless_are_left_out_there(tmp_path: Path
     document = read_track(root / "track.yml", replace(context(), build_flavor=flavor))
     track = load_track(document, builtin_operations())
     assert [task.name for task in track.challenges[0].tasks] == left
+
+
+@pytest.mark.parametrize(
+    ("text", "takes"),
+    [
+        ('indices: [{name: "{{ index_prefix | default("") }}orders"}]', True),
+        ('# {% set index_prefix = index_prefix | default("") %}', True),
+        ('{% include "part.yml" %}', True),
+        ("indices: [{name: index_prefix}]", False),
+        ('{% set index_prefix = "mine" %}indices: [{name: "{{ index_prefix }}"}]', False),
+        ("{% if", False),
+    ],
+)
+def test_a_track_takes_the_parameters_that_its_templates_ask_for(tmp_path: Path, text: str, takes: bool) -> None:
+    root = write_track(tmp_path, text, part__yml='index: {{ index_prefix | default("") }}orders')
+    assert takes_parameter(root / "track.yml", "index_prefix") is takes

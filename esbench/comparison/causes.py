@@ -1,0 +1,222 @@
+"""Causes: what else moved in a task whose rows have a verdict, by more than its own spread (docs/method.md).
+
+A figure that moved is no proof. They are ranked: first what a cluster does besides (garbage collection, refreshes,
+caches that miss), then what follows from that (merging), then what its requests cost, which is another face of the row
+itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+from esbench.comparison.effects import Design, fit_tasks
+from esbench.comparison.metrics import Race
+from esbench.comparison.model import FASTER, SLOWER, Cause, Row, TaskCauses
+from esbench.measure.verdict import SAMPLED_TOOK, TOOK
+from esbench.record.figures import CACHES, REQUEST_CACHE, cache_hits_percent
+from esbench.record.model import TaskResult
+
+_SMALLEST = math.log(1.1)  # a smaller change of a figure explains nothing
+_SHOWN = 4  # of a task
+_FEW_TIMES = 5.0  # a larger change is said by both figures, not in percent
+_HOT_POINTS = 10.0  # percent of the snapshots of a thread pool
+
+_CONSEQUENCE, _COST = 1, 2
+
+_Value = Callable[[TaskResult], float | None]
+
+
+@dataclass(frozen=True)
+class _Mover:
+    """A figure that may explain a row: the more of it, the slower is the task.
+
+    `value` returns it for a task of a race, None if it is unknown; `least`: what counts as next to nothing, so that a
+    ratio to it means something. `shown` returns the number that people know it by, in `unit`. `rank`: its place
+    among those that moved; `of_nodes`: it counts all that its nodes did.
+    """
+
+    name: str
+    unit: str
+    least: float
+    value: _Value
+    shown: _Value | None = None
+    rank: int = 0
+    of_nodes: bool = False
+
+
+def _cluster(task: TaskResult, name: str) -> float | None:
+    """Return a counter of the cluster during a task; None if it did not report it."""
+    found: float | None = task.telemetry.get("cluster", {}).get(name)
+    return found
+
+
+def _nodes(task: TaskResult, name: str, kind: str = "") -> float | None:
+    """Return a figure of the nodes during a task, of one that has several the given kind; None if it is unknown."""
+    found: Any = task.telemetry.get("nodes", {}).get(name)
+    return found.get(kind) if isinstance(found, Mapping) else found
+
+
+def _per(amount: float | None, of: float | None) -> float | None:
+    return amount / of if amount is not None and of else None
+
+
+def _requests(task: TaskResult) -> int:
+    return task.requests + task.warmup.requests
+
+
+def _per_request(name: str) -> _Value:
+    return lambda task: _per(_cluster(task, name), _requests(task))
+
+
+def _per_second(name: str) -> _Value:
+    return lambda task: _per(_cluster(task, name), task.duration_s)
+
+
+def _of_nodes(name: str, kind: str) -> _Value:
+    return lambda task: _nodes(task, name, kind)
+
+
+def _gained_per_request(name: str) -> _Value:
+    return lambda task: _per(_nodes(task, name), _requests(task))
+
+
+def _cpu_ms(task: TaskResult) -> float | None:
+    percent = _nodes(task, "cpu_core_percent", "mean")
+    return None if percent is None else _per(10 * percent * (task.duration_s or 0.0), _requests(task))
+
+
+def _hits_percent(task: TaskResult, cache: str) -> float | None:
+    """Return the hits of a cache; 0 of the request cache if no search looked into it."""
+    hits = cache_hits_percent(task, cache)
+    is_unused = hits is None and cache == REQUEST_CACHE and bool(_cluster(task, "search_query_count"))
+    return 0.0 if is_unused else hits
+
+
+def _missed_percent(task: TaskResult, cache: str) -> float | None:
+    hits = _hits_percent(task, cache)
+    return None if hits is None else 100 - hits
+
+
+def _took_ms(task: TaskResult) -> float | None:
+    for part in task.requests_by_name:
+        if part.name in (TOOK, SAMPLED_TOOK) and part.service_time_ms:
+            return part.service_time_ms.get("mean")
+    return None
+
+
+def _received(task: TaskResult) -> float | None:
+    return _per(task.bytes_received, task.requests)
+
+
+_MOVERS = (
+    _Mover("GC", "ms per request", 0.001, _gained_per_request("gc_time_ms"), of_nodes=True),
+    _Mover("heap", "%", 1, _of_nodes("heap_used_percent", "mean"), of_nodes=True),
+    _Mover("refreshes", "per s", 0.1, _per_second("refresh_count")),
+    _Mover("flushes", "per s", 0.1, _per_second("flush_count")),
+    _Mover("merging", "ms per s", 1, _per_second("merge_time_ms"), rank=_CONSEQUENCE),
+    _Mover("segments", "", 1, lambda task: _cluster(task, "segments"), rank=_CONSEQUENCE),
+    _Mover("rejections", "per request", 0.001, _gained_per_request("rejections"), of_nodes=True),
+    _Mover("queued", "requests", 0.1, _of_nodes("queued", "mean"), of_nodes=True),
+    *(
+        _Mover(
+            f"{cache} cache hits",
+            "%",
+            1,
+            partial(_missed_percent, cache=cache),
+            partial(_hits_percent, cache=cache),
+        )
+        for cache in CACHES
+    ),
+    _Mover("disk reads", "kB per s", 100, _of_nodes("disk_read_kb_per_s", "mean"), of_nodes=True),
+    _Mover("reply", "bytes", 1, _received),
+    _Mover("took", "ms", 0.1, _took_ms, rank=_COST),
+    _Mover("query time", "ms per request", 0.01, _per_request("search_query_time_ms"), rank=_COST),
+    _Mover("fetch time", "ms per request", 0.01, _per_request("search_fetch_time_ms"), rank=_COST),
+    _Mover("get time", "ms per request", 0.01, _per_request("get_time_ms"), rank=_COST),
+    _Mover("indexing time", "ms per request", 0.01, _per_request("indexing_time_ms"), rank=_COST),
+    _Mover("CPU", "ms per request", 0.001, _cpu_ms, rank=_COST, of_nodes=True),
+)
+
+
+def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
+    """Yield, for each task with a primary row that is faster or slower, what else moved with it.
+
+    Only what moved in the row's direction, by 10 % at least, and by an interval without zero. Figures of nodes that
+    both sides shared are left out.
+    """
+    seen, shared_nodes = set(), design.shares_nodes
+    for row in rows:
+        if row.is_primary and row.kind in (FASTER, SLOWER) and row.task not in seen:
+            seen.add(row.task)
+            is_worse = row.kind == SLOWER
+            movers = [mover for mover in _MOVERS if not (shared_nodes and mover.of_nodes)]
+            found = [each for mover in movers if (each := _moved(design, row.task, mover, is_worse)) is not None]
+            found.sort(key=lambda ranked: ranked[:2])
+            hot = () if shared_nodes else _hot_methods(design, row.task, is_worse)
+            told = (*(cause for *_, cause in found), *hot)[:_SHOWN]
+            yield TaskCauses(row.task, row.metric, row.diff_percent, told)
+
+
+def _moved(design: Design, label: str, mover: _Mover, is_worse: bool) -> tuple[int, float, Cause] | None:
+    """Return a figure that moved with the row, with what it is sorted by; None if it did not."""
+
+    def log(race: Race) -> float | None:
+        value = mover.value(race.tasks[label])
+        return None if value is None else math.log(max(value, mover.least))
+
+    fitted = fit_tasks(design, {label}, log)
+    if fitted is None:
+        return None
+    change, estimate = math.log(fitted.estimate.ratio), fitted.estimate
+    if (change > 0) != is_worse or abs(change) < _SMALLEST or estimate.low <= 1 <= estimate.high:
+        return None
+    shown = mover.shown or mover.value
+    ours, theirs = (_mean(shown, races, label) for races in (design.baseline, design.contender))
+    return mover.rank, -abs(change), Cause(mover.name, mover.unit, ours, theirs)
+
+
+def _mean(value: _Value, races: Iterable[Race], label: str) -> float:
+    known = [found for race in races if (found := value(race.tasks[label])) is not None]
+    return fmean(known) if known else 0.0
+
+
+def _hot_methods(design: Design, label: str, is_worse: bool) -> Iterator[Cause]:
+    """Yield the methods that were hotter on the slower side in each of its races, where the nodes' threads were
+    watched."""
+    sides = [[_frames(race.tasks[label]) for race in races] for races in (design.baseline, design.contender)]
+    if not all(frames for side in sides for frames in side):
+        return
+    slower, faster = sides[::-1] if is_worse else sides
+    for frame in dict.fromkeys(frame for frames in slower for frame in frames):
+        least = min(frames.get(frame, 0.0) for frames in slower)
+        if least - max(frames.get(frame, 0.0) for frames in faster) >= _HOT_POINTS:
+            yield Cause(frame, "%", *(fmean(frames.get(frame, 0.0) for frames in side) for side in sides))
+
+
+def _frames(task: TaskResult) -> dict[str, float]:
+    """Return the share of its pool's snapshots, in percent, of each hot method of a task."""
+    pools = task.telemetry.get("hot-threads", {}).get("pools", ())
+    return {frame["frame"]: frame["share_percent"] for pool in pools for frame in pool.get("frames", ())}
+
+
+def text(found: TaskCauses) -> str:
+    """Return what moved with a task in words: `term-query -18%: GC +240%, heap 62 -> 91 %`."""
+    change = "" if found.percent is None else f" {found.percent:+.3g}%"
+    moved = ", ".join(map(_cause_text, found.causes)) or "nothing that was watched moved with it"
+    return f"{found.task}: {found.metric}{change}: {moved}"
+
+
+def _cause_text(cause: Cause) -> str:
+    times = cause.contender / cause.baseline if cause.baseline and cause.contender else math.inf
+    if cause.unit in ("", "%") or max(times, 1 / times) >= _FEW_TIMES:
+        return f"{cause.name} {_figure(cause.baseline)} -> {_figure(cause.contender)} {cause.unit}".rstrip()
+    return f"{cause.name} {100 * (times - 1):+.0f}%"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,285 @@
+"""Answers of reads: how they are asked, and taken from replies (docs/method.md); record.answers has their form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from esbench.cluster.dialect import Dialect
+from esbench.operations.drawn import RenderedRequest
+from esbench.record.answers import (
+    COUNT,
+    DOCUMENT,
+    ERROR,
+    FIRST,
+    HITS,
+    LAST,
+    RANKS,
+    SAMPLED,
+    SEARCH,
+    TOP_HITS,
+    TOTAL,
+)
+
+_MOST_BYTES = 1_000  # of an answer without scores and sampled figures: these may double it
+_SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
+_DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
+_CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
+# Searches that two clusters with the same documents may answer otherwise, and why.
+_OF_CHANCE = (
+    (re.compile(rb'"(knn|retriever|neural|hybrid|random_score|(diversified_|random_)?sampler|terminate_after)"\s*:'),
+     "its answers are approximate, or drawn"),
+    (re.compile(rb'"now["+\-/|]'), "its requests depend on the time of day"),
+    (re.compile(rb'"slice"\s*:'), "it is a part of a scroll"),
+)  # fmt: skip
+# Aggregations whose figures depend on the order in which segments are read, or on the version's hashes.
+_SAMPLED = {"percentiles", "percentile_ranks", "median_absolute_deviation", "boxplot", "cardinality"}
+_PLACES = {"_doc", "_shard_doc", "_seq_no"}  # sort keys that two indices do not share
+_OF_HITS = {"_source", "fields", "highlight", "inner_hits"}
+_MADE_BY_THE_SERVER = re.compile(r"[\w-]{20}")  # ids of documents that were indexed without one
+_TIE = 2e-5  # of scores relative to the best
+
+
+class NotComparable(Exception):  # noqa: N818 - a reason, not an error
+    """Raised for a request whose answers are not compared, with the reason."""
+
+
+def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None]:
+    """Return the target and body with which a read's answer is asked. Raises NotComparable.
+
+    Searches count all of their hits, from 7.0 on, and open no scroll.
+    """
+    path, _, query = request.target.partition("?")
+    body = request.body or None
+    for pattern, reason in _OF_CHANCE:
+        if pattern.search(request.body):
+            raise NotComparable(reason)
+    params = parse_qsl(query, keep_blank_values=True)
+    if "source" in dict(params):
+        raise NotComparable("its body is in its query string")
+    counts_all = dialect.distribution == "opensearch" or dialect.version >= (7, 0)
+    if path.endswith(_SEARCH):
+        kept = [(name, value) for name, value in params if name not in _CHANGED]
+        target = f"{path}?{urlencode(kept)}" if kept else path
+        return target, _counting(body or b"{}") if counts_all else body
+    if path.endswith(_MULTI_SEARCH) and body is not None:
+        lines = body.split(b"\n")
+        lines[1::2] = [_counting(line) if counts_all and line else line for line in lines[1::2]]
+        return request.target, b"\n".join(lines)
+    if path.endswith(_COUNT) or (request.method == "GET" and _DOCUMENT.fullmatch(path)):
+        return request.target, body
+    raise NotComparable("its replies are of no kind that is compared")
+
+
+def _counting(body: bytes) -> bytes:
+    """Return a search body that counts all hits; unchanged if it is not a JSON object."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return body
+    return json.dumps({**content, "track_total_hits": True}).encode() if isinstance(content, dict) else body
+
+
+def answer(reply: Any, target: str, body: bytes | None) -> Any:
+    """Return the answer in a decoded reply to a request that `asked` returned.
+
+    Raises AttributeError, KeyError, TypeError or ValueError for a reply of an unknown form.
+    """
+    path, _, query = target.partition("?")
+    if path.endswith(_SEARCH):
+        return _search_answer(reply, _Search({**_object(body or b"{}"), **dict(parse_qsl(query))}))
+    if path.endswith(_MULTI_SEARCH) and "responses" in reply:
+        searches = [_Search(_object(line)) for line in (body or b"").split(b"\n")[1::2]]
+        return [_search_answer(*pair) for pair in zip(reply["responses"], searches, strict=False)]
+    if "/_source/" in path and not ("error" in reply and "status" in reply):
+        return {DOCUMENT: {"found": True, "source": reply}}
+    return {COUNT: reply["count"]} if path.endswith(_COUNT) and COUNT in reply else _document(reply)
+
+
+def _document(reply: Mapping[str, Any]) -> dict[str, Any]:
+    return {DOCUMENT: {"found": reply["found"], "source": reply.get("_source")}} if "found" in reply else _error(reply)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        decoded = json.loads(content)
+    except ValueError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _error(reply: Mapping[str, Any]) -> dict[str, str]:
+    error = reply["error"]
+    return {ERROR: str(error["type"]) if isinstance(error, dict) else str(error)}
+
+
+class _Search:
+    """The parts of a search that its answer depends on; `keys` are those of its sort, none if scores sort it."""
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        sort = body.get("sort") or ()
+        keys = sort if isinstance(sort, list) else sort.split(",") if isinstance(sort, str) else [sort]
+        self.keys = [next(iter(key), "") if isinstance(key, dict) else str(key).partition(":")[0] for key in keys]
+        self.is_paged = str(body.get("from", 0)) != "0"
+        self.is_collapsed = "collapse" in body
+        self.sampled = frozenset(_sampled(body))
+
+
+def _sampled(search: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of a search's aggregations whose figures are sampled, at any depth."""
+    for name, content in {**(search.get("aggs") or {}), **(search.get("aggregations") or {})}.items():
+        if isinstance(content, dict):
+            if _SAMPLED & content.keys():
+                yield name
+            yield from _sampled(content)
+
+
+def _search_answer(reply: Mapping[str, Any], search: _Search) -> dict[str, Any]:
+    if "hits" not in reply:
+        return _error(reply)
+    found = _hits(reply["hits"], search)
+    if aggregations := reply.get("aggregations"):
+        found["aggregations"] = _aggregations(aggregations, search.sampled)
+    if suggestions := reply.get("suggest"):
+        found["suggest"] = {
+            name: [sorted(option["text"] for option in entry["options"]) for entry in entries]
+            for name, entries in suggestions.items()
+        }
+    if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
+        found["partial"] = True
+    return {SEARCH: found}
+
+
+def _hits(hits: Mapping[str, Any], search: _Search) -> dict[str, Any]:
+    total, found = hits.get("total"), hits.get("hits") or []
+    if isinstance(total, dict):
+        total = total["value"] if total.get("relation") == "eq" else f">={total['value']}"
+    answer: dict[str, Any] = {TOTAL: total}
+    if parts := sorted({key for hit in found for key in hit} & _OF_HITS):
+        answer["parts"] = parts
+    if not found:
+        return answer
+    ids = _ids(found)
+    is_all = len(found) == total
+    is_anonymous = search.is_collapsed or all(_MADE_BY_THE_SERVER.fullmatch(each) for each in ids)
+    ranks = _ranks(found, search)
+    if not any(map(_says_something, ranks)):
+        return {**answer, **({HITS: dict.fromkeys(sorted(ids))} if is_all and not is_anonymous else {COUNT: len(ids)})}
+    if is_anonymous:
+        return {**answer, RANKS: ranks}
+    is_last, is_first = ([_is_tie(rank, ranks[place]) for rank in ranks] for place in (-1, 0))
+    open_ends = [] if is_all else [(LAST, is_last), *([(FIRST, is_first)] if search.is_paged else [])]
+    for name, group in open_ends:
+        answer[name] = [ranks[group.index(True)], group.count(True)]
+    is_open = [any(group[place] for _, group in open_ends) for place in range(len(ids))]
+    answer[HITS] = {each: rank for each, rank, is_end in zip(ids, ranks, is_open, strict=True) if not is_end}
+    return answer
+
+
+def _ids(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of hits; of a second one with the same id, from another index, with its number."""
+    seen: dict[str, int] = {}
+    ids = []
+    for hit in found:
+        each = str(hit.get("_id"))
+        seen[each] = seen.get(each, 0) + 1
+        ids.append(each if seen[each] == 1 else f"{each}#{seen[each]}")
+    return ids
+
+
+def _ranks(found: Sequence[Mapping[str, Any]], search: _Search) -> list[Any]:
+    """Return what hits are sorted by, as far as two indices share it: sort values, or the score; scores are relative
+    to the best one."""
+    if not found[0].get("sort"):
+        best = max((hit.get("_score") or 0.0 for hit in found), default=0.0) or 1.0
+        return [None if hit.get("_score") is None else _relative(hit["_score"], best) for hit in found]
+    keys = search.keys or ["_score"]
+    ranks = [[value for key, value in zip(keys, hit["sort"], strict=False) if key not in _PLACES] for hit in found]
+    for place, key in enumerate(key for key in keys if key not in _PLACES):
+        if key == "_score":
+            best = max((rank[place] or 0.0 for rank in ranks), default=0.0) or 1.0
+            for rank in ranks:
+                rank[place] = _relative(rank[place] or 0.0, best)
+    return ranks
+
+
+def _relative(score: float, best: float) -> float:
+    return float(f"{score / best:.7g}")
+
+
+def _says_something(rank: Any) -> bool:
+    return rank is not None and rank != []
+
+
+def _is_tie(rank: Any, other: Any) -> bool:
+    if isinstance(rank, list) and isinstance(other, list):
+        return len(rank) == len(other) and all(map(_is_tie, rank, other))
+    if isinstance(rank, float) and isinstance(other, float):
+        return abs(rank - other) <= _TIE * max(1.0, abs(other))
+    return bool(rank == other)
+
+
+def _aggregations(value: Any, sampled: Collection[str], name: str = "") -> Any:
+    """Return aggregations with figures of 6 digits, sampled ones marked, and without what a reply adds to them."""
+    if isinstance(value, dict):
+        hits = value.get("hits")
+        if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
+            return {TOP_HITS: _hits(hits, _Search({}))}
+        is_figure = bool({"buckets", "value", "values"} & value.keys())
+        return {
+            key: _aggregations(inner, sampled, key if key in sampled else name)
+            for key, inner in value.items()
+            if not (key.endswith("_as_string") or (is_figure and key == "meta"))
+            and not (key == "doc_count_error_upper_bound" and not inner)
+        }
+    if isinstance(value, list):
+        return [_aggregations(inner, sampled, name) for inner in value]
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and name in sampled):
+        if name in sampled:
+            return {SAMPLED: float(f"{value:.6g}")}
+        return float(f"{value:.6g}")
+    return value
+
+
+def shortened(answer: Any, most_bytes: int = _MOST_BYTES) -> Any:
+    """Return an answer of about 2 KB at most: in place of a longer part its digest, which needs the same ids and exact
+    figures, not the same scores or sampled figures."""
+    if isinstance(answer, list):
+        return [shortened(each, most_bytes // len(answer)) for each in answer]
+    if not isinstance(answer, dict) or len(_text(exact(answer))) <= most_bytes:
+        return answer
+    if SEARCH not in answer:
+        return {name: {"digest": digest(exact(value)), "begins": _text(value)[:100]} for name, value in answer.items()}
+    search = dict(answer[SEARCH])
+    for name in (HITS, RANKS, "aggregations", "suggest"):
+        if name in search and len(_text(exact(search[name]))) > most_bytes // 2:
+            value = search[name]
+            kept = sorted(value) if name == HITS else len(value) if name == RANKS else exact(value)
+            search[name] = {"digest": digest(kept), "begins": _text(kept)[:100]}
+    return {SEARCH: search}
+
+
+def exact(value: Any) -> Any:
+    """Return the part of an answer that does not change from one moment to the next: no sampled figures and scores."""
+    if isinstance(value, dict):
+        if value.keys() == {SAMPLED}:
+            return SAMPLED
+        return {
+            key: sorted(inner) if key == HITS and isinstance(inner, dict) else exact(inner)
+            for key, inner in value.items()
+            if key not in (LAST, FIRST)
+        }
+    return [exact(inner) for inner in value] if isinstance(value, list) else value
+
+
+def digest(value: Any) -> str:
+    """Return 16 hexadecimal digits that identify a JSON value."""
+    return hashlib.blake2b(_text(value).encode(), digest_size=8).hexdigest()
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

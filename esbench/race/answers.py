@@ -1,0 +1,212 @@
+"""The answers of a race: its read tasks are asked once more, outside of the measurement, and the answers written down.
+
+They are asked when no further read follows, before documents change. Requests are drawn as the load drew them, spread
+over the first 20,000, and each is asked twice: an answer that changes within moments says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from esbench.cluster.client import Cluster, known_form
+from esbench.errors import EsbenchError
+from esbench.events.progress import Progress
+from esbench.load.coordinator import Coordinator
+from esbench.load.messages import Stock, Target
+from esbench.measure.schedule import measured_period_s
+from esbench.model import Step, Task
+from esbench.operations import OperationTypes
+from esbench.operations.answers import NotComparable, answer, asked, digest, exact, shortened
+from esbench.operations.base import TaskContext
+from esbench.operations.drawn import Exchanges, as_drawn
+from esbench.race.options import RaceOptions
+from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer, encoded
+from esbench.record.index_prefix import index_prefix, without_prefix
+from esbench.record.secrets import Redactor
+from esbench.record.store import RaceFolder
+from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
+
+_REQUESTS = 200  # of a task
+_POSITIONS = tuple(number * (number + 1) // 2 for number in range(_REQUESTS))  # dense at first, up to 19,900
+_LIMIT_S = 10.0  # for a task
+_REQUEST_CHARACTERS = 500
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A request of a task: `number` and `values` as in RequestAnswer."""
+
+    number: int
+    values: str | None
+    method: str
+    target: str
+    body: bytes | None
+
+
+class ReadTasks:
+    """The read tasks of a race that have been measured, until they are asked."""
+
+    def __init__(
+        self,
+        options: RaceOptions,
+        types: OperationTypes,
+        target: Target,
+        stock: Stock,
+        cluster: Cluster,
+        coordinator: Coordinator,
+        folder: RaceFolder,
+        progress: Progress,
+    ) -> None:
+        self._options = options
+        self._types = types
+        self._stock = stock
+        self._cluster = cluster
+        self._dialect = target.dialect
+        self._coordinator = coordinator
+        self._folder = folder
+        self._progress = progress
+        self._waiting: list[Task] = []
+        self._changed_by = ""  # a task that left other documents behind than the same task of another race
+        self._prefix = index_prefix(options.track_params)
+        self._redact = Redactor(target.options.secrets())
+
+    def before(self, step: Step) -> None:
+        """Ask the tasks that wait, if the step may change what they are answered."""
+        if not all(map(self._reads, step.tasks)):
+            self.ask()
+
+    def after(self, step: Step) -> None:
+        """Let the read tasks of a step that was measured wait until they are asked."""
+        if not self._options.answers:
+            return
+        for task in step.tasks:
+            if self._may_write(task) and _has_any_length(task, step):
+                self._changed_by = task.name
+        self._waiting += [task for task in step.tasks if self._reads(task)]
+
+    def ask(self) -> None:
+        """Ask the tasks that wait, and write down what they are answered. Raises RecordError if that is not possible.
+
+        A cluster that fails is no error: the answers that are missing are not compared.
+        """
+        if not self._waiting:
+            return
+        tasks, self._waiting = self._waiting, []
+        lines: list[Line] = []
+        with self._progress.job("asking for answers to compare") as job:
+            failed = ""
+            for task in tasks:
+                try:
+                    if failed:
+                        raise NotComparable(failed)
+                    lines.extend(self._held() if task is tasks[0] else ())
+                    for line in self._asked(task):
+                        lines.append(line)  # those before a failure stay
+                        job.advance(1)
+                except (NotComparable, RequestFailed) as reason:
+                    lines.append(NotAsked(task.name, str(reason)))
+                except EsbenchError as error:
+                    failed = str(error)
+                    lines.append(NotAsked(task.name, failed))
+        self._folder.append_answers(encoded(lines))
+
+    def _reads(self, task: Task) -> bool:
+        return task.operation.python != "runner" and self._types.of(task.operation).reads(task.operation.params)
+
+    def _may_write(self, task: Task) -> bool:
+        traits = self._types.of(task.operation).traits
+        return not (self._reads(task) or traits.administrative or traits.load is False)
+
+    def _asked(self, task: Task) -> Iterator[Line]:
+        """Yield the answers of a task, each as soon as it is known.
+
+        Raises NotComparable if it is not asked to its end, RequestFailed for a request that cannot be made,
+        EsbenchError if the cluster fails.
+        """
+        if self._changed_by:
+            raise NotComparable(f"{self._changed_by} wrote for a time, not a number of documents")
+        questions = self._questions(task)
+        ends_s = self._progress.clock() + _LIMIT_S
+        for number, question in enumerate(questions):
+            if self._progress.clock() > ends_s:
+                raise NotComparable(f"only {number} of {len(questions)} requests in {_LIMIT_S:g} s")
+            once, again = self._answer(question), self._answer(question)
+            text = f"{question.method} {question.target} {(question.body or b'').decode(errors='replace')}".strip()
+            yield RequestAnswer(
+                task.name,
+                question.number,
+                question.values,
+                without_prefix(self._redact(text), self._prefix)[:_REQUEST_CHARACTERS],
+                shortened(once),
+                is_stable=exact(once) == exact(again),
+            )
+
+    def _answer(self, question: _Question) -> Any:
+        """Return the answer to a request. Raises EsbenchError if the cluster fails or its reply has an unknown form."""
+        reply = self._cluster.request(
+            question.method, question.target, body=question.body, timeout_s=_LIMIT_S, ignore=(400, 404)
+        )
+        with known_form(question.target):
+            return without_prefix(answer(reply, question.target, question.body), self._prefix)
+
+    def _questions(self, task: Task) -> Sequence[_Question]:
+        """Return the requests to ask, each once. Raises NotComparable if the replies of the task are not compared."""
+        if task.operation.python:
+            raise NotComparable("Python of the track makes its requests")
+        if task.operation.params.get("headers"):
+            raise NotComparable("its requests have headers of their own")
+        program = self._types.of(task.operation).compile(self._context(task))
+        found: dict[tuple[str, bytes | None], _Question] = {}
+        try:
+            script = as_drawn(program.client(0, b""))
+            if not isinstance(script, Exchanges):
+                raise NotComparable("its requests depend on replies")
+            drawn_before = -1
+            for number in _POSITIONS:
+                for _ in range(number - drawn_before):
+                    drawn = script.draw()
+                drawn_before = number
+                request = script.first(drawn)  # it may draw what depends on the time
+                target, body = asked(request, self._dialect)
+                values = digest(repr(drawn)) if drawn else None
+                found.setdefault((target, body), _Question(number, values, request.method, target, body))
+                if values is None:
+                    break
+        finally:
+            program.close()
+        return tuple(found.values())
+
+    def _context(self, task: Task) -> TaskContext:
+        """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""
+        return TaskContext(
+            task=task,
+            dialect=self._dialect,
+            indices=self._stock.indices,
+            corpora=self._stock.corpora,
+            documents=self._stock.documents,
+            variables=self._stock.variables,
+            seed=self._options.seed,
+            race_id=self._options.race_id,
+            slots=(0,),
+            stripe=0,
+            stripes=1,
+            before=replace(self._coordinator.ledger, next_values={}),
+            ledger=Ledger(),
+            data_streams=self._stock.data_streams,
+            templates=self._stock.templates,
+        )
+
+    def _held(self) -> Iterator[Line]:
+        """Yield the documents that the indices of the track hold. Raises EsbenchError if the cluster fails."""
+        names = [each.name for each in self._stock.indices] + [each.name for each in self._stock.data_streams]
+        for index, (documents, deleted) in self._cluster.documents(names).items():
+            yield HeldDocuments(without_prefix(index, self._prefix), documents, deleted)
+
+
+def _has_any_length(task: Task, step: Step) -> bool:
+    """True if a task ends by time, or with another one, so that it sends as many requests as the cluster answers."""
+    ends_others = task.name in step.completed_by and len(step.completed_by) == 1
+    return measured_period_s(task) is not None or (bool(step.completed_by) and not ends_others)

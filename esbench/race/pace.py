@@ -1,0 +1,49 @@
+"""The pace of a race: when its steps begin and for how long they last. A lone race waits for no other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from esbench.load.coordinator import at_once
+from esbench.measure.slices import WholeTime
+from esbench.model import Challenge, Step
+from esbench.operations import OperationTypes
+from esbench.race.interrupts import Interrupts, InterruptsByOthers
+from esbench.record.model import TaskResult
+
+
+class Pace:
+    """The pace of a lone race. That of a side of a round (race.round) waits for the other sides."""
+
+    def join(self, race_id: str) -> InterruptsByOthers:
+        """Take part as the race of this id; return what interrupts it."""
+        return Interrupts()
+
+    @property
+    def siblings(self) -> frozenset[str]:
+        """The ids of the other races of the round."""
+        return frozenset()
+
+    def shaped(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+        """Return the challenge with the lengths that its tasks have at this pace."""
+        return challenge
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Context manager: let the block run while no other side does anything, each side after the other."""
+        return nullcontext()
+
+    def watch(self, pids: Mapping[str, int]) -> None:
+        """Watch the CPU time of the side's nodes, process ids by name, from the next step on."""
+
+    def step(self, step: Step, types: OperationTypes) -> AbstractContextManager[None]:
+        """Context manager: prepare and run a step in the block; one without load in turn."""
+        return nullcontext()
+
+    def begin(self) -> WholeTime:
+        """Return the time in which the step that is ready runs, when all sides are ready."""
+        return at_once()
+
+    def end(self, results: tuple[TaskResult, ...]) -> tuple[TaskResult, ...]:
+        """Wait until the step has ended on all sides; return its results with what was seen from outside."""
+        return results

@@ -1,0 +1,314 @@
+"""A round: the races of all sides at once. Each has its own thread, cluster, workers and record.
+
+What a side does alone (start a node, load what is prepared, steps without load) is done in turn, one side after the
+other; a step with load begins on all sides at the same moment, and load goes from side to side in slices
+(measure.slices). A round is over as soon as one side has failed or is cancelled: the others end as cancelled.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from esbench.errors import RaceError
+from esbench.load.assignment import least_s
+from esbench.load.coordinator import at_once
+from esbench.load.hot import clock_ns
+from esbench.measure.schedule import measured_period_s
+from esbench.measure.slices import NS, SlicedTime, WholeTime
+from esbench.model import Challenge, Step, Task
+from esbench.operations import OperationTypes
+from esbench.operations.base import OperationType
+from esbench.race.interrupts import Interrupts, InterruptsByOthers
+from esbench.race.pace import Pace
+from esbench.race.sliced_cpu import SlicedCpu
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.sessions import COMPLETE, Pacing
+
+FEWEST_S = 20.0  # of a task on each side, unless --task-time says otherwise
+SETTLE_S = 0.1
+SLICE_S, SLICE_OF_WRITES_S = 1.0, 2.0
+GAP_S, GAP_OF_BULKS_S = 0.05, 0.5
+_START_DELAY_NS = 20_000_000  # until all sides know the start
+_POLL_S = 0.2
+_END_WITHIN_S = 3.0  # for a side, after a second interrupt
+
+
+class Slicing(NamedTuple):
+    """The length of each slice in a step, and of the gap after it, in seconds."""
+
+    length_s: float
+    gap_s: float
+
+
+class Round:
+    """The races of all sides of a session at once; `order`: the sides, in the order of their turns in this round.
+
+    `sides` numbers them, as in every round; the order of their slices is drawn from `seed`.
+    """
+
+    def __init__(self, order: Sequence[str], pacing: Pacing, seed: int) -> None:
+        self.pacing = pacing
+        self.sides = sorted(order)
+        self._order = tuple(order)
+        self._seed = seed
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._is_interrupted = False
+        self._leave_at_s = math.inf  # the sides that still run then
+        self._ended: set[str] = set()
+        self._turns = dict.fromkeys(order, 0)  # that each side has had
+        self._meetings = dict.fromkeys(order, 0)  # that each side has come to
+        self._start_ns: dict[int, int] = {}  # of the step that begins with a meeting
+        self._paces = {side: _SidePace(self, side) for side in order}
+        self._cpu: SlicedCpu | None = None
+        self.race_ids: dict[str, str] = {}
+        self.pids: dict[str, Mapping[str, int]] = {}
+
+    def race(self, runs: Mapping[str, Callable[[Pace], RaceRecord]]) -> dict[str, RaceRecord]:
+        """Run the race of each side, and return their records.
+
+        Raises the error of the first side that could not begin, or KeyboardInterrupt if the user interrupted it.
+        """
+        records: dict[str, RaceRecord] = {}
+        errors: list[BaseException] = []
+
+        def run(side: str) -> None:
+            try:
+                records[side] = runs[side](self._paces[side])
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the thread of the caller
+                errors.append(error)
+            finally:
+                ended_well = side in records and records[side].status == COMPLETE
+                if not ended_well and not self._is_over:  # a second interrupt would kill the others' workers
+                    self._stop()
+                with self._changed:
+                    self._ended.add(side)
+                    self._changed.notify_all()
+
+        threads = [
+            threading.Thread(target=run, args=(side,), name=f"race of {side}", daemon=True) for side in self._order
+        ]
+        try:
+            with Interrupts() as interrupts:
+                interrupts.call_instead(self._interrupt)
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    while thread.is_alive() and time.monotonic() < self._leave_at_s:
+                        thread.join(_POLL_S)
+                interrupts.raise_again()
+        finally:
+            if self._cpu is not None:
+                self._cpu.end()
+        for error in errors:
+            if not isinstance(error, KeyboardInterrupt):
+                raise error
+        return records
+
+    def _interrupt(self) -> None:
+        """Handle a signal: end the round; a second time, leave behind a side that does not end soon."""
+        if self._is_interrupted:
+            self._leave_at_s = min(self._leave_at_s, time.monotonic() + _END_WITHIN_S)
+        self._is_interrupted = True
+        self._stop()
+
+    def _stop(self) -> None:
+        """End the round: each race ends as cancelled; a second time, at once."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        for pace in self._paces.values():
+            pace.interrupts.interrupt()
+
+    # What the sides do together
+
+    @contextmanager
+    def turn(self, side: str) -> Iterator[None]:
+        """Context manager: wait until the sides before this one have had as many turns; then it is this side's."""
+        number = self._turns[side]
+        before = self._order[: self._order.index(side)]
+        after = self._order[self._order.index(side) :]
+        self._wait(self._turns, {**dict.fromkeys(before, number + 1), **dict.fromkeys(after, number)})
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._turns[side] += 1
+                self._changed.notify_all()
+
+    def meet(self, side: str) -> int:
+        """Wait until all sides have come to the same meeting; return its number."""
+        with self._changed:
+            number = self._meetings[side] = self._meetings[side] + 1
+            self._changed.notify_all()
+        self._wait(self._meetings, dict.fromkeys(self._order, number))
+        return number
+
+    def begin(self, side: str, slices: Slicing) -> SlicedTime:
+        """Wait until the step is ready on all sides; return the side's time in it."""
+        number = self.meet(side)
+        with self._changed:
+            start_ns = self._start_ns.setdefault(number, clock_ns() + _START_DELAY_NS)
+            time_of_side = SlicedTime(
+                start_ns,
+                round(slices.length_s * NS),
+                round(slices.gap_s * NS),
+                round(SETTLE_S * NS),
+                len(self.sides),
+                self.sides.index(side),
+                self._seed * 1_000 + number,
+            )
+            if self._cpu is None:
+                self._cpu = SlicedCpu([self.pids.get(name, {}) for name in self.sides], time_of_side)
+        return time_of_side
+
+    def end(self, side: str) -> tuple[tuple[float, float], ...]:
+        """Wait until the step has ended on all sides; return the CPU seconds of the side's nodes, in and beside each
+        of its slices."""
+        self.meet(side)
+        with self._changed:
+            watch = self._cpu
+        found = () if watch is None else watch.of_side(self.sides.index(side))
+        self.meet(side)
+        with self._changed:
+            self._cpu = None
+        return found
+
+    def _wait(self, counts: Mapping[str, int], least: Mapping[str, int]) -> None:
+        """Wait until the count of each side is as high as `least` says.
+
+        Raises KeyboardInterrupt if the round is over before, RaceError if a side has ended without it.
+        """
+
+        def behind() -> set[str]:
+            return {side for side, count in least.items() if counts[side] < count}
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or not behind() or not behind().isdisjoint(self._ended))
+            if self._is_over:
+                raise KeyboardInterrupt
+            if gone := behind():
+                raise RaceError(f"{', '.join(sorted(gone & self._ended))} has fewer steps, and has ended")
+
+
+class _SidePace(Pace):
+    """The pace of one side's race."""
+
+    def __init__(self, of_all: Round, side: str) -> None:
+        self.interrupts = InterruptsByOthers()
+        self._round = of_all
+        self._side = side
+        self._slicing: Slicing | None = None  # of the present step; None of one without load
+
+    def join(self, race_id: str) -> InterruptsByOthers:
+        self._round.race_ids[self._side] = race_id
+        return self.interrupts
+
+    @property
+    def siblings(self) -> frozenset[str]:
+        return frozenset(race for side, race in self._round.race_ids.items() if side != self._side)
+
+    def shaped(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+        return shaped(challenge, types, self._round.pacing, len(self._round.sides))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with self._round.turn(self._side):
+            yield
+
+    def watch(self, pids: Mapping[str, int]) -> None:
+        self._round.pids[self._side] = pids
+
+    @contextmanager
+    def step(self, step: Step, types: OperationTypes) -> Iterator[None]:
+        self._slicing = slicing(step, types, self._round.pacing)
+        if self._slicing is not None:
+            yield
+            return
+        with self._round.turn(self._side):
+            yield
+
+    def begin(self) -> WholeTime:
+        return at_once() if self._slicing is None else self._round.begin(self._side, self._slicing)
+
+    def end(self, results: tuple[TaskResult, ...]) -> tuple[TaskResult, ...]:
+        if self._slicing is None:
+            return results
+        cpu_s = self._round.end(self._side)
+        return tuple(
+            result
+            if result.slices is None
+            else replace(result, slices=replace(result.slices, cpu_s=cpu_s[result.slices.skipped :]))
+            for result in results
+        )
+
+
+def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None:
+    """Return the slices of a step; None of a step without load, which is not sliced."""
+    kinds = [types.of(task.operation) for task in step.tasks]
+    if not any(map(_is_load, step.tasks, kinds)):
+        return None
+    writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
+    length_s = SLICE_OF_WRITES_S if writes else SLICE_S
+    gap_s = GAP_OF_BULKS_S if has_bulks else GAP_S
+    return Slicing(
+        length_s if pacing.slice_s is None else pacing.slice_s, gap_s if pacing.gap_s is None else pacing.gap_s
+    )
+
+
+def _is_load(task: Task, kind: OperationType) -> bool:
+    """True if a task's requests are load; False if it does something once, or as often as it says.
+
+    Where the type does not know, the task must repeat its request: by a time, a number, or a rate without a known end.
+    """
+    if kind.traits.load is not None:
+        return kind.traits.load
+    requests = (task.requests or task.iterations or 1) + (task.warmup_iterations or 0)
+    has_rate = task.schedule.is_open and not kind.ends(task.operation.params)
+    return task.is_time_based or requests > 1 or has_rate
+
+
+def shaped(challenge: Challenge, types: OperationTypes, pacing: Pacing, sides: int) -> Challenge:
+    """Return a challenge with the lengths that its tasks have when `sides` are raced at once, each in own time.
+
+    A task that is no load, or ends with its documents, by its stages or with another task, is as long as it is. Any
+    other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but `FEWEST_S` at
+    least, in whole blocks of two slices.
+    """
+    return replace(challenge, steps=tuple(_shaped_step(step, types, pacing, sides) for step in challenge.steps))
+
+
+def _shaped_step(step: Step, types: OperationTypes, pacing: Pacing, sides: int) -> Step:
+    slices = slicing(step, types, pacing)
+    if slices is None:
+        return step
+    return replace(step, tasks=tuple(_shaped(task, types, pacing, sides, slices.length_s) for task in step.tasks))
+
+
+def _shaped(task: Task, types: OperationTypes, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
+    kind = types.of(task.operation)
+    if task.schedule.stages or not _is_load(task, kind):
+        return task
+    warmup_s = task.warmup_time_s or 0.0
+    ends_with_documents = kind.traits.sends_corpora and kind.ends(task.operation.params)
+    if measured_period_s(task) is None and (task.is_time_based or ends_with_documents):  # it ends, or others end it
+        return task if pacing.warmup == "track" or not warmup_s else replace(task, warmup_time_s=0.0)
+    by_track_s = max(FEWEST_S, least_s(task, kind) / sides)
+    own_s = by_track_s if pacing.task_time_s is None else pacing.task_time_s / sides
+    block_s = 2 * slice_length_s
+    own_s = block_s * math.ceil(own_s / block_s - 1e-9)
+    kept_s = min(warmup_s, own_s / 2) if pacing.warmup == "track" else 0.0
+    return replace(
+        task,
+        warmup_time_s=kept_s,
+        time_period_s=own_s - kept_s,
+        warmup_iterations=None,
+        iterations=None,
+        requests=None,
+    )

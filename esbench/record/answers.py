@@ -1,0 +1,84 @@
+"""The lines of answers.jsonl: what a race's read tasks were answered when they were asked once more, unmeasured
+(docs/reference/record.md).
+
+An answer is the part of a reply that two clusters with the same documents share, as JSON with one key, its kind:
+- {"search": {...}}, or a list of these: `total` (text ">=10000" for a lower bound); `hits`: id -> rank, which is the
+  score relative to the best one, or the sort values; `last` and, of a page that is not the first, `first`: [rank,
+  number of hits] of a group whose order is not defined, and whose hits are not among `hits`; `ranks` alone where ids
+  are made by the server; `parts`, the keys of the hits; `aggregations`, in which {"~": x} is a sampled figure and
+  {"~hits": ...} the hits of a bucket; `suggest`; `partial`.
+- {"document": {"found": ..., "source": ...}}, {"count": n}, {"error": type}.
+In place of a long part stands {"digest": ..., "begins": ...}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from esbench.errors import RecordError
+from esbench.record.reading import stored_lines
+
+SEARCH, DOCUMENT, COUNT, ERROR = "search", "document", "count", "error"
+TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
+SAMPLED, TOP_HITS = "~", "~hits"
+
+
+class RequestAnswer(msgspec.Struct, frozen=True, tag="answer", tag_field="kind"):
+    """The answer to one request of a task.
+
+    `number`: of its draw, from 0; `values` identifies the values that were drawn, None without variables. `request` is
+    for people. Both are without the prefix of the race's indices. Not `is_stable`: the same request had another answer
+    a moment later.
+    """
+
+    task: str
+    number: int
+    values: str | None
+    request: str
+    answer: Any
+    is_stable: bool = True
+
+
+class NotAsked(msgspec.Struct, frozen=True, tag="not-asked", tag_field="kind"):
+    """The reason why a read task was not asked, or not to its end."""
+
+    task: str
+    reason: str
+
+
+class HeldDocuments(msgspec.Struct, frozen=True, tag="index", tag_field="kind"):
+    """The documents of an index, by its name without prefix, when the tasks were asked; those of primaries."""
+
+    index: str
+    documents: int
+    deleted: int
+
+
+Line = RequestAnswer | NotAsked | HeldDocuments
+_LINE: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+def encoded(lines: Iterable[Line]) -> bytes:
+    """Return lines as answers.jsonl has them."""
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def answers_of(file: Path) -> tuple[Line, ...]:
+    """Return the lines of an answers.jsonl; none if it does not exist. Raises RecordError for a damaged one."""
+    try:
+        return tuple(_decoded(line, f"{file}:{number}") for number, line in stored_lines(file))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
+
+
+def _decoded(line: bytes, where: str) -> Line:
+    try:
+        return _LINE.decode(line)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise RecordError(f"is damaged: {error}", where=where) from error

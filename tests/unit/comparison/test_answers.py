@@ -1,0 +1,240 @@
+"""Answers of two sides: which are the same, what is said of those that are not, and the verdicts of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from races import golden_race
+
+from esbench.comparison.answers import notices, task_answers
+from esbench.comparison.comparability import checked_keys
+from esbench.comparison.compare import compare
+from esbench.comparison.conditions import outcome, parse_condition
+from esbench.comparison.model import CompareOptions, Pair, Side, TaskAnswers
+from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer
+from esbench.record.model import RaceRecord
+from esbench.report.junit import junit
+
+TASK = "get-by-id"
+OURS, THEIRS = golden_race(), golden_race(race_id="contender")
+
+
+def answers(*values: Any, task: str = TASK, **keys: Any) -> list[Line]:
+    """Answers to requests; a number stands for a count."""
+    forms = [{"count": value} if isinstance(value, int) else value for value in values]
+    return [RequestAnswer(task, n, f"v{n}", f"GET /o/_doc/{n}", form, **keys) for n, form in enumerate(forms)]
+
+
+def both(ours: Sequence[Line], theirs: Sequence[Line]) -> TaskAnswers:
+    def of(record: RaceRecord) -> Sequence[Line]:
+        return ours if record.race_id == OURS.race_id else theirs
+
+    (found,) = task_answers(Side("baseline", (OURS,)), Side("contender", (THEIRS,)), of)
+    return found
+
+
+def is_same(one: Any, other: Any, *others: Line) -> bool:
+    found = both([*answers(one), *others], [*answers(other), *others])
+    assert found.equal + found.differing == 1
+    return found.equal == 1
+
+
+DELETED = HeldDocuments("o", 10, 3)
+ALL = {"total": 2, "hits": {"a": 1.0, "b": 0.1}}
+PAGE = {"total": 9, "hits": {"a": 1.0, "b": 0.5}, "last": [0.25, 2]}
+
+
+def search(**parts: Any) -> dict[str, Any]:
+    return {"search": PAGE | parts}
+
+
+def aggregated(value: Any) -> dict[str, Any]:
+    return {"search": {"total": 1, "aggregations": {"total": {"value": value}}}}
+
+
+def document(source: Any) -> dict[str, Any]:
+    return {"document": {"found": True, "source": source}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (document({"a": 1}), document({"a": 1}), True),
+        (document({"a": 1}), document({"a": 2}), False),
+        (document({"price": 1000000.0}), document({"price": 1000001.0}), False),
+        (document({"~": "a"}), document("b"), False),
+        (search(), search(hits={"b": 0.500004, "a": 1.0}), True),
+        (search(), search(hits={"b": 0.51, "a": 1.0}), False),
+        (search(), search(hits={"c": 0.5, "a": 1.0}), False),
+        (search(), search(last=[0.25, 3]), False),
+        (search(), search(total=8), False),
+        (search(), search(parts=["_source"]), False),
+        (aggregated(1.23457), aggregated(1.23458), False),
+        (aggregated(1e-7), aggregated(9e-7), False),
+        (aggregated({"~": 100.0}), aggregated({"~": 103.0}), True),
+        (aggregated({"~": 100.0}), aggregated({"~": 108.0}), False),
+        ([search(), search()], [search(), search()], True),
+        ([search()], [search(), search()], False),
+        ({"count": 3}, {"count": 4}, False),
+        ({"count": 3}, {"error": "x"}, False),
+    ],
+)
+def test_answers_are_the_same_within_the_digits_that_clusters_share(one: Any, other: Any, same: bool) -> None:
+    assert is_same(one, other) is same
+    assert is_same(other, one) is same
+
+
+def test_sampled_figures_of_one_aggregation_are_near_as_a_part_of_their_range() -> None:
+    def dates(*values: float) -> Any:
+        return {
+            "search": {"total": 1, "aggregations": {"p": {"values": {f"{n}": {"~": v} for n, v in enumerate(values)}}}}
+        }
+
+    assert is_same(dates(1.70e12, 1.71e12), dates(1.70e12, 1.7102e12))
+    assert not is_same(dates(1.70e12, 1.71e12), dates(1.70e12, 1.72e12))
+
+
+def test_keys_that_only_one_version_has_are_no_difference() -> None:
+    one, other = aggregated(3.0), aggregated(3.0)
+    other["search"]["aggregations"]["total"]["variance_population"] = 1.0
+    assert is_same(one, other)
+
+
+def test_errors_of_both_sides_are_no_answers() -> None:
+    found = both(answers({"error": "x"}), answers({"error": "y"}))
+    assert (found.equal, found.differing, found.reason) == (0, 0, "both sides answer with errors")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (search(), search(hits={"c": 0.7, "d": 1.0}, last=[0.1, 1]), True),
+        (search(), search(total=8), False),
+        (
+            {"search": {"total": 2, "hits": {"a": 1.0, "b": 0.1}}},
+            {"search": {"total": 2, "hits": {"a": 1, "b": 0.9}}},
+            True,
+        ),
+        (
+            {"search": {"total": 2, "hits": {"a": 1.0, "b": 0.1}}},
+            {"search": {"total": 2, "hits": {"a": 1, "c": 0.1}}},
+            False,
+        ),
+    ],
+)
+def test_where_documents_were_deleted_scores_and_what_they_choose_are_not_compared(
+    one: Any, other: Any, same: bool
+) -> None:
+    assert is_same(one, other, DELETED) is same
+    assert "deleted documents" in both([*answers(one), DELETED], [*answers(other), DELETED]).limits
+    assert both([*answers(document(1)), DELETED], [*answers(document(1)), DELETED]).limits == ""
+
+
+def test_shards_are_compared_without_the_prefix_of_a_side() -> None:
+    def side(record: RaceRecord, prefix: str, shards: int) -> Side:
+        (name, cluster), *_ = record.clusters.items()
+        indices = {f"{prefix}o": {"primary_shards": shards, "settings": {}}}
+        changed = replace(
+            record, track_params={"index_prefix": prefix}, clusters={name: replace(cluster, indices=indices)}
+        )
+        return Side(prefix, (changed,))
+
+    sides = side(OURS, "a-", 1), side(THEIRS, "b-", 5)
+    (found,) = task_answers(*sides, lambda record: answers(search()))
+    assert "the number of shards" in found.limits
+
+
+def test_counts_of_terms_on_other_shards_differ_by_their_stated_error() -> None:
+    def terms(error: int, **counts: int) -> Any:
+        buckets = [{"key": key, "doc_count": count} for key, count in counts.items()]
+        return {
+            "search": {"total": 9, "aggregations": {"t": {"doc_count_error_upper_bound": error, "buckets": buckets}}}
+        }
+
+    assert is_same(terms(3, a=10, b=9), terms(2, a=14, c=8), DELETED)
+    assert not is_same(terms(3, a=10), terms(2, a=16), DELETED)
+    assert not is_same(terms(3, a=10), terms(2, b=10), DELETED)
+    assert is_same(terms(-1, a=10), terms(-1, a=16), DELETED)
+    assert is_same(terms(0, a=10, b=9), terms(0, b=9, a=10), DELETED)
+    assert not is_same(terms(0, a=10), terms(0, a=11), DELETED)
+
+
+def test_an_answer_that_changes_from_one_moment_to_the_next_is_left_out() -> None:
+    found = both(answers(1, 2, is_stable=False), answers(3, 4))
+    assert (found.equal, found.differing, found.unstable) == (0, 0, 2)
+    assert [n.text for n in notices([found])] == [
+        "get-by-id: answers not compared: the answers to all 2 requests change from one moment to the next"
+    ]
+
+
+def test_requests_with_other_values_are_not_compared() -> None:
+    other = [RequestAnswer(TASK, 0, "w0", "GET /o/_doc/7", 1)]
+    assert both(answers(1), other).reason == "the sides ask for different values"
+    assert both(answers(1), [NotAsked(TASK, "insert wrote")]).reason == "insert wrote"
+
+
+def test_of_answers_that_differ_the_first_three_are_shown() -> None:
+    found = both(answers(*range(10)), answers(*range(5), *range(100, 105)))
+    assert (found.equal, found.differing) == (5, 5)
+    assert [example.request for example in found.examples] == ["GET /o/_doc/5", "GET /o/_doc/6", "GET /o/_doc/7"]
+    texts = [notice.text for notice in notices([found])]
+    assert texts[:2] == [
+        "get-by-id: other answers to 5 of 10 requests",
+        'get-by-id: GET /o/_doc/5: baseline {"count": 5}, contender {"count": 100}',
+    ]
+
+
+def test_equal_answers_are_said_with_what_they_show() -> None:
+    many = both(answers(*range(200)), answers(*range(200)))
+    assert [n.text for n in notices([many])] == ["same answers: get-by-id (200: under 1.5% differ)"]
+    assert [n.text for n in notices([both(answers(1), answers(1))])] == ["same answers: get-by-id (1)"]
+    few = [*answers(1), NotAsked(TASK, "only 1 of 200 requests in 10 s")]
+    assert [n.text for n in notices([both(few, few)])] == [
+        "same answers: get-by-id (1, only 1 of 200 requests in 10 s)"
+    ]
+
+
+def test_documents_that_only_one_side_holds_are_said() -> None:
+    found = both([*answers(1), HeldDocuments("o", 10, 0)], [*answers(1), HeldDocuments("o", 9, 0)])
+    assert next(n.text for n in notices([found])) == "o holds 10 documents in baseline, 9 in contender"
+
+
+def compared(ours: Sequence[Line], theirs: Sequence[Line], allow: str = "") -> Pair:
+    lines = {OURS.race_id: ours, THEIRS.race_id: theirs}
+    options = CompareOptions(allow=checked_keys([allow]) if allow else (), answers=lambda record: lines[record.race_id])
+    return compare(Side("baseline", (OURS,)), [Side("contender", (THEIRS,))], options).pairs[0]
+
+
+def test_a_task_whose_answers_differ_has_no_verdict_but_that() -> None:
+    pair = compared(answers(1, 2), answers(1, 3))
+    kinds = {row.task: row.kind for row in pair.primary if row.task in (TASK, "get-by-id-open")}
+    assert kinds[TASK] == "answers differ"
+    assert kinds["get-by-id-open"] != "answers differ"
+    assert any("--allow=answers" in notice.text for notice in pair.notices)
+    assert not pair.is_same
+
+
+def test_allowed_differences_of_answers_are_said_and_judged() -> None:
+    pair = compared(answers(1, 2), answers(1, 3), allow="answers")
+    assert "answers differ" not in {row.kind for row in pair.primary}
+    assert [each.name for each in pair.differences if each.allowed] == ["get-by-id: answers"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "hits", "is_undecided"),
+    [(answers(1, 3), 1, False), (answers(1, 2), 0, False), ([], 0, True), ([NotAsked(TASK, "why")], 0, True)],
+)
+def test_fail_on_answers(theirs: Sequence[Line], hits: int, is_undecided: bool) -> None:
+    lines = {OURS.race_id: answers(1, 2), THEIRS.race_id: theirs}
+    comparison = compare(
+        Side("baseline", (OURS,)),
+        [Side("contender", (THEIRS,))],
+        CompareOptions(answers=lambda record: lines[record.race_id]),
+    )
+    condition = parse_condition("answers")
+    found = outcome(condition, comparison)
+    assert (len(found.hits), bool(found.undecided)) == (hits, is_undecided)
+    assert ("<failure" in junit(comparison, [condition])) is bool(hits)

@@ -1,0 +1,477 @@
+"""Sides that were raced at once, in slices: one difference a round, and what their nodes and slices allow to say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from compared_sides import row_of
+from races import golden_race
+from sliced_sides import CLOSED, LENGTH_S, NOISE, OPEN, Drawn, Level, flat, rounds
+
+from esbench.comparison.compare import compare
+from esbench.comparison.conditions import outcome, parse_condition
+from esbench.comparison.model import CompareOptions, Comparison, Pair, Row, RowVerdict, Side
+from esbench.comparison.stats import paired_rounds_to_settle
+from esbench.record.model import Check, RaceRecord, Window
+from esbench.record.series import SecondLine
+
+CLUSTER = golden_race().clusters["default"]
+
+
+def compared(
+    ours: Sequence[Level],
+    theirs: Sequence[Level],
+    options: CompareOptions | None = None,
+    baseline: dict[str, Any] | None = None,
+    contender: dict[str, Any] | None = None,
+    **more: Any,
+) -> Comparison:
+    drawn = Drawn()
+    one = drawn.side("baseline", ours, **{**more, **(baseline or {})})
+    other = drawn.side("contender", theirs, **{**more, **(contender or {})})
+    return compare(one, [other], replace(options or CompareOptions(), seconds=drawn.read))
+
+
+def pair_of(factor: float, **more: Any) -> Pair:
+    """A contender that does `factor` times as much, in six rounds that differ by a percent."""
+    return compared(rounds(), rounds(factor, noise=(0.0,)), **more).pairs[0]
+
+
+def throughput(pair: Pair, task: str = CLOSED) -> Row:
+    return row_of(pair, "Mean throughput", task)
+
+
+def verdict(row: Row) -> RowVerdict:
+    assert row.verdict is not None
+    return row.verdict
+
+
+def warming(constant_s: float, noise: float = 0.0) -> Level:
+    return lambda second: (1 + noise) * (1 - 0.6 * math.exp(-second / constant_s))
+
+
+def texts(pair: Pair) -> str:
+    return "\n".join(notice.text for notice in pair.notices)
+
+
+# --- verdicts
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(1.2, "faster"), (0.8, "slower"), (1.0, "same"), (1.04, "same")])
+@pytest.mark.parametrize("metric", ["Mean throughput", "p99 service time"])
+def test_rounds_with_both_sides_have_a_verdict(metric: str, factor: float, kind: str) -> None:
+    row = row_of(pair_of(factor), metric, CLOSED)
+    assert verdict(row).kind == kind
+    assert row.estimate is not None and row.estimate.method == "paired"
+    assert row.estimate.ratio == pytest.approx(factor if metric == "Mean throughput" else 1 / factor, rel=0.01)
+
+
+def test_the_weather_of_a_round_is_on_both_sides_and_cancels() -> None:
+    weather = (0.5, -0.3, 0.2, 0.0, -0.4, 0.3)
+    row = throughput(compared(rounds(noise=weather), rounds(1.2, noise=weather)).pairs[0])
+    assert row.estimate is not None
+    assert row.estimate.high - row.estimate.low < 0.01
+    assert verdict(row).kind == "faster"
+
+
+@pytest.mark.parametrize("task", [CLOSED, OPEN])
+@pytest.mark.parametrize("factor", [1.0, 1.08, 1.3])
+def test_swapping_the_sides_mirrors_everything(task: str, factor: float) -> None:
+    mirrored = {"faster": "slower", "slower": "faster"}
+    levels = [warming(2, each) for each in NOISE], [flat(factor)] * 6
+    forth, back = compared(*levels, task=task).pairs[0], compared(*levels[::-1], task=task).pairs[0]
+    for one, other in zip(forth.primary, back.primary, strict=True):
+        assert verdict(other).kind == mirrored.get(verdict(one).kind, verdict(one).kind)
+        assert verdict(other).note == verdict(one).note
+        assert one.estimate is not None and other.estimate is not None
+        assert other.estimate.low == pytest.approx(1 / one.estimate.high, rel=1e-6)
+    assert forth.sliced is not None and back.sliced is not None
+    assert forth.sliced.cuts == back.sliced.cuts
+    assert forth.speed_ratio is not None and back.speed_ratio is not None
+    assert forth.speed_ratio.ratio * back.speed_ratio.ratio == pytest.approx(1)
+
+
+def test_tasks_without_slices_are_compared_as_races_in_turns() -> None:
+    pair = pair_of(1.2, changes={"slices": None})
+    row = throughput(pair)
+    assert pair.sliced is None
+    assert row.estimate is not None and row.estimate.method == "interleaved"
+
+
+def test_rounds_without_their_counterpart_are_not_paired_and_took_no_turns() -> None:
+    pair = compared(rounds(), rounds(1.3, 5)).pairs[0]
+    assert pair.sliced is None
+    assert not pair.is_interleaved
+    assert verdict(throughput(pair)).kind == "session-only"
+    assert pair.speed_ratio is not None and pair.speed_ratio.method == "independent"
+
+
+def test_sides_at_once_do_not_take_turns() -> None:
+    assert not pair_of(1.0).is_interleaved
+    assert pair_of(1.0, changes={"slices": None}).is_interleaved
+
+
+def test_a_rate_that_one_side_missed_decides_nothing_between_rounds_that_are_not_paired() -> None:
+    missed = {"changes": {"checks": (Check("target-rate", "unusable", "80 % only"),)}}
+    pair = compared(rounds(), rounds(count=5), task=OPEN, baseline=missed).pairs[0]
+    assert verdict(row_of(pair, "p99 latency", OPEN)).kind == "!"
+
+
+# --- seconds that are missing
+
+
+@pytest.mark.parametrize("task", [CLOSED, OPEN])
+def test_without_the_seconds_of_a_race_its_task_is_neither_cut_nor_judged(task: str) -> None:
+    drawn = Drawn()
+    ours, theirs = drawn.side("baseline", rounds(), task=task), drawn.side("contender", [warming(2)] * 6, task=task)
+    drawn.seconds["contender-4"] = []
+    pair = compare(ours, [theirs], CompareOptions(seconds=drawn.read)).pairs[0]
+    missing = RowVerdict("!", "the seconds of contender-4 are missing (seconds.jsonl)")
+    assert [verdict(row) for row in pair.primary] == [missing, missing]
+    assert (pair.baseline, pair.contender) == (ours, theirs)
+    assert pair.sliced is not None and pair.sliced.cuts[task].at_s == 0
+    assert pair.speed_ratio is None
+
+
+def test_a_task_that_ended_inside_its_warmup_lacks_no_seconds() -> None:
+    drawn = Drawn()
+    sides = [
+        drawn.side(name, rounds(), changes={"checks": (Check("inside-warmup", "warning", "too short"),)})
+        for name in ("baseline", "contender")
+    ]
+    drawn.seconds = {
+        race_id: [replace(line, phase="warmup") for line in lines] for race_id, lines in drawn.seconds.items()
+    }
+    pair = compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+    assert verdict(throughput(pair)).kind == "same"
+
+
+def test_the_seconds_of_races_at_once_are_read_once() -> None:
+    drawn, read = Drawn(), list[str]()
+    ours, theirs = drawn.side("baseline", rounds()), drawn.side("contender", rounds())
+
+    def seconds(record: RaceRecord) -> Iterator[SecondLine]:
+        read.append(record.race_id)
+        return drawn.read(record)
+
+    compare(ours, [theirs], CompareOptions(seconds=seconds))
+    assert sorted(read) == sorted(record.race_id for record in (*ours.records, *theirs.records))
+
+
+def test_a_change_of_8_percent_is_none_with_fresh_nodes_unless_it_is_said() -> None:
+    for option, shared, kind in ((None, False, "same"), (0.05, False, "faster"), (None, True, "faster")):
+        prefixes = ({"track_params": {"index_prefix": f"side{side}-"}} if shared else {} for side in (1, 2))
+        ours, theirs = prefixes
+        pair = pair_of(1.08, options=CompareOptions(min_effect_ratio=option), baseline=ours, contender=theirs)
+        assert verdict(throughput(pair)).kind == kind
+
+
+def test_an_undecided_row_says_how_many_rounds_would_settle_it() -> None:
+    levels = rounds(noise=(0.15, -0.1, 0.05, -0.15, 0.1, -0.05))
+    row = throughput(compared(levels, rounds(noise=(0.0,))).pairs[0])
+    assert row.estimate is not None
+    needed = paired_rounds_to_settle(row.estimate.residual_sd, math.log(1.1), 2)
+    assert verdict(row).kind == "~"
+    assert verdict(row).note == f"about {needed} rounds would settle 10%"
+    assert needed is not None and needed > 6
+
+
+# --- the number of rounds, and whose nodes they were
+
+
+@pytest.mark.parametrize(
+    ("count", "shared", "kind"), [(5, False, "few rounds"), (5, True, "faster"), (3, True, "few rounds")]
+)
+def test_a_verdict_needs_six_rounds_or_four_on_one_node(count: int, shared: bool, kind: str) -> None:
+    sides = [{"track_params": {"index_prefix": f"side{side}-"}} if shared else {} for side in (1, 2)]
+    levels = rounds(count=count), rounds(1.3, count, noise=(0.0,))
+    row = throughput(compared(*levels, baseline=sides[0], contender=sides[1]).pairs[0])
+    assert verdict(row).kind == kind
+    assert row.estimate is not None
+    assert ("rounds needed" in verdict(row).note) == (kind == "few rounds")
+    assert ("on this node" in verdict(row).note) == shared
+
+
+def test_a_single_round_has_values_and_no_interval() -> None:
+    row = throughput(compared(rounds(count=1), rounds(1.3, 1)).pairs[0])
+    assert verdict(row) == RowVerdict("few rounds", "6 rounds needed")
+    assert row.estimate is None
+
+
+def test_sides_on_one_node_differ_in_neither_prefix_nor_names_of_indices() -> None:
+    def of(side: int) -> dict[str, Any]:
+        prefix = f"side{side}-"
+        indices = {f"{prefix}orders": {"settings": {"index.number_of_shards": 5}}}
+        return {"track_params": {"index_prefix": prefix}, "clusters": {"default": replace(CLUSTER, indices=indices)}}
+
+    assert pair_of(1.0, baseline=of(1), contender=of(2)).is_same
+
+
+def test_a_node_that_is_started_for_each_round_is_not_only_this_node() -> None:
+    drawn = Drawn()
+    sides = []
+    for number, name in enumerate(("baseline", "contender"), 1):
+        side = drawn.side(name, rounds(), track_params={"index_prefix": f"side{number}-"})
+        records = [
+            replace(record, clusters={"default": replace(CLUSTER, settings={"pids": [process]})})
+            for process, record in enumerate(side.records)
+        ]
+        sides.append(replace(side, records=tuple(records)))
+    pair = compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+    assert "on this node" not in verdict(throughput(pair)).note
+
+
+def of_others(*hosts: str) -> dict[str, Any]:
+    nodes = tuple(replace(CLUSTER.nodes[0], id=host, host=host.rpartition(":")[0]) for host in hosts)
+    return {"clusters": {"default": replace(CLUSTER, pipeline="benchmark-only", hosts=hosts, nodes=nodes)}}
+
+
+def test_nodes_that_are_kept_over_the_rounds_have_no_verdict() -> None:
+    row = throughput(pair_of(1.3, baseline=of_others("10.0.0.1:9200"), contender=of_others("10.0.0.2:9200")))
+    assert verdict(row).kind == "these nodes"
+    assert row.estimate is not None
+
+
+def test_sides_that_share_no_host_are_told_what_cancels() -> None:
+    strangers = pair_of(1.0, baseline=of_others("10.0.0.1:9200"), contender=of_others("10.0.0.2:9200"))
+    neighbours = pair_of(1.0, baseline=of_others("10.0.0.1:9200"), contender=of_others("10.0.0.1:9201"))
+    local = pair_of(1.0, baseline=of_others("127.0.0.1:9200"), contender=of_others("10.0.0.1:9200"))
+    assert "what disturbs one of them is in the difference" in texts(strangers)
+    assert "weather" not in texts(neighbours) + texts(local)
+
+
+# --- slices
+
+
+def cpu(beside_s: float) -> dict[str, Any]:
+    return {"slices": {"cpu_s": ((1.5, beside_s),) * LENGTH_S}}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "factor", "kind", "noted"),
+    [
+        (0.005, 0.01, 1.3, "faster", False),
+        (0.05, 0.05, 1.3, "faster", False),
+        (0.005, 0.2, 1.3, "faster", True),
+        (0.005, 0.2, 1.08, "busy beside", True),  # 13 %, which may be all of it
+        (0.2, 0.005, 1.08, "busy beside", True),
+        (0.005, 0.05, 1.02, "same", True),  # 3 %
+    ],
+)
+def test_work_beside_its_slices_is_what_the_ratio_may_be_off(
+    ours: float, theirs: float, factor: float, kind: str, noted: bool
+) -> None:
+    pair = pair_of(factor, baseline=cpu(ours), contender=cpu(theirs))
+    assert verdict(throughput(pair)).kind == kind
+    assert ("CPU in the other side's slices" in verdict(throughput(pair)).note) == noted
+    assert ("--slice" in verdict(throughput(pair)).note) == (kind == "busy beside")
+    assert "idle side" not in texts(pair)
+
+
+def test_the_slowest_requests_may_be_those_that_met_the_other_side() -> None:
+    pair = pair_of(1.3, baseline=cpu(0.005), contender=cpu(0.2))
+    assert verdict(row_of(pair, "p99 service time", CLOSED)).kind == "busy beside"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kind"),
+    [((0.1, 0.2, 0.05, 0.3, 0.1, 0.25), "same"), ((0.4, 0.5, 0.45, 0.5, 0.4, 0.45), "busy beside")],
+)
+def test_work_beside_slices_counts_where_the_rounds_agree_on_it(theirs: tuple[float, ...], kind: str) -> None:
+    pair = pair_of(1.05, baseline={"beside_s": (0.2, 0.05, 0.1, 0.1, 0.15, 0.1)}, contender={"beside_s": theirs})
+    assert verdict(throughput(pair)).kind == kind
+
+
+def test_only_what_is_after_the_cut_counts_as_busy() -> None:
+    busy_at_first = {"slices": {"cpu_s": ((1.5, 1.5),) * 4 + ((1.5, 0.0),) * (LENGTH_S - 4)}}
+    levels = [warming(1.5, each) for each in NOISE], rounds(1.3, noise=(0.0,))
+    pair = compared(*levels, baseline=busy_at_first, contender=cpu(0.0)).pairs[0]
+    assert pair.sliced is not None and pair.sliced.cuts[CLOSED].at_s == 4
+    assert verdict(throughput(pair)).kind == "faster"
+
+
+def test_without_the_nodes_cpu_a_notice_says_once_that_it_is_not_known() -> None:
+    assert texts(pair_of(1.0)).count("idle side not measured") == 1
+
+
+def test_requests_in_flight_in_the_others_slices_are_an_overlap() -> None:
+    total = 6 * LENGTH_S * 1000
+    for share, factor, kind in (
+        (0.02, 1.3, "faster"),
+        (0.1, 1.15, "overlap"),
+        (0.02, 1.0, "same"),
+        (0.005, 1.3, "faster"),
+    ):
+        pair = pair_of(factor, contender={"slices": {"overlapping": int(share * total / 6)}})
+        assert verdict(throughput(pair)).kind == kind
+        assert ("in flight" in verdict(throughput(pair)).note) == (share > 0.01)
+        assert ("--slice-gap" in verdict(throughput(pair)).note) == (kind == "overlap")
+        assert (verdict(row_of(pair, "p99 service time", CLOSED)).kind == "overlap") == (share > 0.01)
+
+
+def test_an_open_loop_near_saturation_needs_longer_slices() -> None:
+    """8 clients, 1,000/s: at 2 ms of work a quarter is busy, at 7.5 ms nearly all, and queues take a second."""
+    for mean_ms, noted in ((2.0, False), (7.5, True)):
+        changes = {"clients": 8, "service_time_ms": {"mean": mean_ms, "p50": 1.0, "p99": 3.0, "max": 4.0}}
+        row = row_of(pair_of(1.0, task=OPEN, changes=changes), "p50 latency", OPEN)
+        assert ("slices too short" in verdict(row).note) == noted
+
+
+def test_too_few_requests_in_a_fifth_of_the_task_are_few_events() -> None:
+    pair = pair_of(1.0, rate=200.0)
+    row = row_of(pair, "p99 service time", CLOSED)
+    assert (verdict(row).kind, row.estimate) == ("few events", None)
+    assert verdict(throughput(pair)).kind == "same"
+
+
+def test_sections_that_differ_by_more_than_threefold_are_noted() -> None:
+    stalled = [lambda second: 0.2 if second in (9, 10, 11) else 1.0, *rounds(count=5)]
+    pair = compared(stalled, rounds()).pairs[0]
+    assert "stalls decide" in verdict(row_of(pair, "p99 service time", CLOSED)).note
+    assert "stalls decide" not in verdict(throughput(pair)).note
+
+
+def test_a_rate_that_only_one_side_missed_decides() -> None:
+    missed = {"changes": {"checks": (Check("target-rate", "unusable", "80 % only"),)}}
+    row = row_of(pair_of(1.0, task=OPEN, baseline=missed), "p99 latency", OPEN)
+    assert verdict(row).kind == "faster"
+
+
+# --- the cut of the warmup
+
+
+def test_sides_that_warm_up_alike_are_not_cut() -> None:
+    pair = compared([warming(4, each) for each in NOISE], [warming(4)] * 6).pairs[0]
+    assert pair.sliced is not None
+    assert (pair.sliced.cuts[CLOSED].at_s, pair.sliced.cuts[CLOSED].is_steady) == (0, True)
+    assert verdict(throughput(pair)).kind == "same"
+
+
+@pytest.mark.parametrize("task", [CLOSED, OPEN])
+def test_what_moves_the_ratio_is_cut_in_all_rounds_of_both_sides(task: str) -> None:
+    pair = compared(rounds(), [warming(2)] * 6, task=task).pairs[0]
+    assert pair.sliced is not None
+    cut = pair.sliced.cuts[task]
+    assert cut.is_steady and cut.at_s in (4, 8)
+    for record in (*pair.baseline.records, *pair.contender.records):
+        (result,) = record.tasks
+        assert result.window.start_s == cut.at_s
+        assert result.requests + result.warmup.requests == pytest.approx(LENGTH_S * 1000, rel=0.2)
+    (ours,) = pair.baseline.records[0].tasks
+    assert ours.requests == (LENGTH_S - cut.at_s) * 1010
+    assert ours.throughput.mean == pytest.approx(1010 / 0.9)
+    assert ours.throughput.median == pytest.approx(1010 / 0.9)
+    assert (ours.service_time_ms or {})["p50"] == pytest.approx(0.9 / 1.01, rel=0.002)
+    assert verdict(pair.primary[0]).kind == "same"
+
+
+def test_what_the_seconds_do_not_hold_is_left_out_of_a_task_that_was_cut() -> None:
+    whole = {"bytes_sent": 1 << 20, "bytes_received": 1 << 24, "status_codes": {"200": LENGTH_S * 1000}}
+    pair = compared(rounds(), [warming(2)] * 6, changes=whole).pairs[0]
+    shown = {row.metric for row in pair.rows}
+    assert shown.isdisjoint({"bytes sent", "bytes sent per request", "bytes received per request", "status 200"})
+    assert "bytes sent per request" in {row.metric for row in pair_of(1.0, changes=whole).rows}
+
+
+def test_a_ratio_that_never_is_steady_is_cut_at_two_thirds_and_says_so() -> None:
+    pair = compared(rounds(), [lambda second: 1 + second / 10] * 6).pairs[0]
+    assert pair.sliced is not None
+    cut = pair.sliced.cuts[CLOSED]
+    assert (cut.at_s, cut.is_steady, cut.age_s) == (12, False, 12)
+    note = "not steady: figures from 12 s on, after 12 s of load on the node"
+    assert verdict(throughput(pair)).note == note
+
+
+def after_own_warmup(drawn: Drawn, side: Side, own_s: int) -> Side:
+    """The side as if the first seconds of its tasks had been the track's own warmup."""
+    for race_id in (record.race_id for record in side.records):
+        drawn.seconds[race_id] = [
+            replace(line, phase="warmup") if line.second < own_s else line for line in drawn.seconds[race_id]
+        ]
+    return with_window_from(side, own_s)
+
+
+def with_window_from(side: Side, start_s: float) -> Side:
+    records = [
+        replace(record, tasks=tuple(replace(task, window=Window(start_s, LENGTH_S)) for task in record.tasks))
+        for record in side.records
+    ]
+    return replace(side, records=tuple(records))
+
+
+def test_the_tracks_own_warmup_is_not_cut_again() -> None:
+    drawn = Drawn()
+    levels = {"baseline": rounds(), "contender": [warming(2)] * 6}
+    sides = [after_own_warmup(drawn, drawn.side(name, each), 5) for name, each in levels.items()]
+    pair = compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+    assert pair.sliced is not None and pair.sliced.cuts[CLOSED].at_s == 0
+    assert pair.baseline.records == sides[0].records
+
+
+@pytest.mark.parametrize("first_s", [0.1, 1.6, 2.5])
+def test_a_slow_first_bulk_is_no_warmup_of_the_track(first_s: float) -> None:
+    """A client's first request in a slice is never measured, so the window of a bulk begins with its first reply."""
+    drawn = Drawn()
+    sides: list[Side] = []
+    for name, levels in (("baseline", rounds()), ("contender", [warming(2)] * 6)):
+        sides.append(with_window_from(drawn.side(name, levels, slices={"length_s": 2.0}), first_s))
+        for record in sides[-1].records:
+            lines, (task,) = drawn.seconds[record.race_id], record.tasks
+            drawn.seconds[record.race_id] = [
+                replace(lines[int(first_s)], phase="warmup", requests=task.clients),
+                *lines[int(first_s) :],
+            ]
+    pair = compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+    assert pair.sliced is not None and pair.sliced.cuts[CLOSED].at_s >= 4
+
+
+def test_several_contenders_share_the_baselines_races_and_one_cut() -> None:
+    drawn = Drawn()
+    ours = drawn.side("baseline", rounds())
+    theirs = [drawn.side("cold", [warming(2)] * 6), drawn.side("fast", rounds(1.3, noise=(0.0,)))]
+    cold, fast = compare(ours, theirs, CompareOptions(seconds=drawn.read)).pairs
+    assert cold.sliced is not None and fast.sliced is not None
+    assert cold.sliced.cuts == fast.sliced.cuts
+    assert fast.sliced.cuts[CLOSED].at_s > 0
+    assert cold.baseline == fast.baseline
+    assert [verdict(throughput(pair)).kind for pair in (cold, fast)] == ["same", "faster"]
+
+
+# --- the whole table
+
+
+def test_the_plan_says_what_luck_and_noise_ask_for() -> None:
+    luck = (0.06, -0.05, 0.04, -0.07, 0.05, -0.03)
+    uneven = [lambda second, level=1 + each: level * (1 + 0.05 * (-1) ** (second // 4)) for each in luck]
+    pair = compared(rounds(noise=(0.0,)), uneven).pairs[0]
+    assert pair.sliced is not None and pair.sliced.plan is not None
+    plan = pair.sliced.plan
+    assert plan.is_start_luck
+    assert plan.between_ratio == pytest.approx(0.056, abs=0.01)
+    five, ten = plan.needed
+    assert five.rounds is not None and ten.rounds is not None and five.session_s is not None
+    assert five.rounds > ten.rounds >= 6
+    assert five.session_s == pytest.approx(five.rounds * (120 - 42 + plan.task_s))
+
+
+def test_the_plan_knows_the_tracks_own_warmup() -> None:
+    """Twice its 6 blocks, as nothing is left between rounds, after 8 own seconds of warmup."""
+    drawn = Drawn()
+    uneven = [lambda second, level=1 + each: level * (1 + 0.05 * (-1) ** (second // 4)) for each in NOISE]
+    levels = {"baseline": rounds(noise=(0.0,)), "contender": uneven}
+    sides = [after_own_warmup(drawn, drawn.side(name, each), 8) for name, each in levels.items()]
+    pair = compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+    assert pair.sliced is not None and pair.sliced.plan is not None
+    assert pair.sliced.cuts[CLOSED].at_s == 0
+    assert pair.sliced.plan.task_s == pytest.approx((8 + 12 * 2) * 2.1)
+
+
+def test_conditions_take_rows_without_basis_as_undecided() -> None:
+    found = compared(rounds(count=5), rounds(0.7, 5))
+    told = outcome(parse_condition("slower"), found)
+    assert not told.hits and any("few rounds" in each for each in told.undecided)
+    assert outcome(parse_condition("slower"), compared(rounds(), rounds(0.7))).hits
