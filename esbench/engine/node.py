@@ -14,7 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil
 import yaml
 
 from esbench.engine.folders import disk_errors, open_folder
@@ -23,6 +22,7 @@ from esbench.engine.java import Java
 from esbench.engine.java_options import rewrite_jvm_options, without_replaced, without_secrets
 from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
+from esbench.record.host import has_ended
 from esbench.record.secrets import Redactor, secret_values
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
@@ -138,7 +138,7 @@ class Node:
 
     def ended(self) -> str | None:
         """Return how the node ended by itself ("exit code 1"), or None while it runs."""
-        timeout_s = _GUARD_SEES_S if self.pid is not None and _has_died(self.pid) else 0.0
+        timeout_s = _GUARD_SEES_S if self.pid is not None and has_ended(self.pid) else 0.0
         if self._exit is None and self._guard is not None and (event := self._event(timeout_s=timeout_s)):
             code = event.get("exit")
             self._exit = f"exit code {code}" if code is not None else "its guard was killed"
@@ -226,10 +226,3 @@ class Node:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return dict(json.loads(line))
-
-
-def _has_died(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

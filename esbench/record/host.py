@@ -86,6 +86,16 @@ def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
     return found
 
 
+def has_ended(pid: int) -> bool:
+    """Return True if no process of this host has this id, or a zombie has: nothing has waited for its end yet."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def loop_implementation() -> str:
     """Return the event loop of load workers, with its version: uvloop, else asyncio."""
     try:

@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from esbench.record.host import has_ended
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.processes import GrowingFile, file_in_command
 from esbench.telemetry.series import SeriesOf, known, rounded, whole
@@ -102,7 +101,7 @@ class Gc(Device):
         return {"by_node": {name: {"log": f"logs/{name}/{LOG}", **log.summary()} for name, log in self._logs.items()}}
 
     def _read(self, name: str, log: _GcLog) -> list[Pause]:
-        if not psutil.pid_exists(self.scene.pids[name]):  # what it wrote last is read all the same
+        if has_ended(self.scene.pids[name]):  # what it wrote last is read all the same
             self._ended.add(name)
             self.note(f"{name} has ended by itself, and its log with it")
         return log.read()
@@ -140,7 +139,7 @@ class Jfr(Device):
 
     def end(self) -> Mapping[str, Any]:
         for name in self._files:
-            if not psutil.pid_exists(self.scene.pids[name]):
+            if has_ended(self.scene.pids[name]):
                 self.note(f"{name} has ended by itself: what it had recorded is in logs/{name}/{_CHUNKS}")
         return {"files": {name: f"logs/{name}/{path.name}" for name, path in self._files.items()}}
 

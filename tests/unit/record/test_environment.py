@@ -12,7 +12,7 @@ import pytest
 
 import esbench
 from esbench.record import host
-from esbench.record.host import esbench_facts, host_class, host_facts, stolen_s
+from esbench.record.host import esbench_facts, has_ended, host_class, host_facts, stolen_s
 
 
 def test_facts_of_this_host_are_plain_and_there(tmp_path: Path) -> None:
@@ -114,3 +114,13 @@ def test_stolen_time_of_this_host_never_falls() -> None:
     before = stolen_s()
     assert set(before) <= os.sched_getaffinity(0)
     assert all(after >= before[cpu] for cpu, after in stolen_s().items())
+
+
+def test_a_zombie_has_ended_and_so_has_a_process_that_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not has_ended(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        assert has_ended(process.pid)
+        process.wait()
+        assert has_ended(process.pid)
