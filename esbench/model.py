@@ -144,6 +144,9 @@ class Schedule:
         return self.rate is not None or bool(self.stages) or self.custom
 
 
+OBJECTIVES = "objectives"  # a key of a task, and the condition of --fail-on that they are not held
+
+
 @dataclass(frozen=True)
 class Objective:
     """A figure that a task must have: its `figure` stands in relation `sign` (<, <=, >, >=) to the `bound`.

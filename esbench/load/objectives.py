@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf, isfinite
@@ -44,55 +44,78 @@ class _Counted:
     checks: Sequence[Check]
 
     def judge(self, objective: Objective) -> ObjectiveResult:
-        value = self._value(objective)
-        held, reason = self._held(objective, value)
-        if held and value is not None and objective.kind == "percentile":
-            value = min(value, objective.bound)  # the end of a histogram's bucket may lie beyond the exact limit
+        value, reason = self._value(objective), ""
+        is_of_times = objective.kind not in ("errors", "throughput")
+        if spoilt := self._spoilt:
+            held, reason = None, spoilt
+        elif is_of_times and (missed := self._missed_rate):
+            held, reason = False, missed
+        elif unknown := self._unknown(objective, value):
+            held, reason = None, unknown
+        elif objective.is_share:
+            held = allows(objective, *self._counted(objective))
+            if value is None:
+                late, requests = self._counted(objective)
+                reason = f"{late / requests:.1%} of the requests were late, failed or never sent"
+            elif held and objective.kind == "percentile":
+                value = min(value, objective.bound)  # the end of a histogram's bucket may lie beyond the exact limit
+        else:
+            held = value is not None and is_held(objective, value)
         return ObjectiveResult(objective.text, value, objective.unit or f"{self.throughput.unit}/s", held, reason)
 
-    def _held(self, objective: Objective, value: float | None) -> tuple[bool | None, str]:
-        """Return whether an objective is held, None if that is not judged, and the reason where there is one."""
-        if (reason := next(self._spoilt(), None)) is not None:
-            return None, reason
-        if not self._all:
-            return None, "no request was measured"
-        is_of_times = objective.kind not in ("errors", "throughput")
-        if is_of_times and (missed := [check.message for check in self._unusable if check.subject == "rate"]):
-            return False, missed[0]
-        if objective.is_share:
-            return self._share_held(objective, value)
-        if value is None:
-            return None, "nothing was completed in the measurement window"
-        beyond = self._beyond.count if objective.kind == "mean" else 0
-        if beyond and is_held(objective, value):
-            return None, f"{beyond:,} requests timed out: their times are not known"
-        return is_held(objective, value), ""
+    @property
+    def _spoilt(self) -> str:
+        """The reason why no figure of the task says whether an objective is held; empty if there is none."""
+        unmeasured = [check.message.partition(": ")[0] for check in self.checks if check.name in _NOT_MEASURED]
+        unusable = [check.message for check in self.checks if check.level == "unusable" and check.subject != "rate"]
+        return next(iter(unmeasured + unusable), "")
 
-    def _share_held(self, objective: Objective, value: float | None) -> tuple[bool | None, str]:
+    @property
+    def _missed_rate(self) -> str:
+        """How the cluster did not carry the target rate; empty if it did."""
+        rates = (check for check in self.checks if check.level == "unusable" and check.subject == "rate")
+        return next((check.message for check in rates), "")
+
+    def _unknown(self, objective: Objective, value: float | None) -> str:
+        """Return the reason why the figure does not say whether an objective is held; empty if there is none."""
+        if not self._all:
+            return "no request was measured"
+        if objective.limit_ms is not None:
+            rank = objective.of if objective.kind == "percentile" else objective.bound
+            enough = rank == 100 or supported((rank,), self._all)  # of all requests, none is late: any number says that
+            return "" if enough else f"{self._all:,} requests are too few for p{rank:g}"
+        if value is None:
+            return "nothing was completed in the measurement"
+        if objective.kind == "mean" and self._beyond.count and is_held(objective, value):
+            return f"{self._beyond.count:,} requests timed out: how long they would have taken is not known"
+        return ""
+
+    def _counted(self, objective: Objective) -> tuple[int, int]:
+        """Return the number of requests that are late or, of errors, failed; and that of all requests."""
         if objective.limit_ms is None:
-            return allows(objective, self.tally.errors.total, self.tally.requests), ""
-        rank = objective.of if objective.kind == "percentile" else objective.bound
-        if rank < 100 and not supported((rank,), self._all):
-            return None, f"{self._all:,} requests are too few for p{rank:g}"
-        late = self._all - self._within(objective.limit_ms)
-        reason = "" if value is not None else f"{late / self._all:.1%} of the requests were late, failed or never sent"
-        return allows(objective, late, self._all), reason
+            return self.tally.errors.total, self.tally.requests
+        return self._all - self._within(objective.limit_ms), self._all
 
     def _value(self, objective: Objective) -> float | None:
-        """Return the figure of an objective in its unit; None if it is not known."""
+        """Return the figure of an objective in its unit; None if it is not known.
+
+        Failed requests, and those that were never sent, rank as later than every reply. The mean counts requests that
+        timed out with the time after which they were given up.
+        """
         if objective.kind == "throughput":
             return self.throughput.mean
-        if objective.kind == "errors":
-            return 100 * self.tally.errors.total / self.tally.requests if self.tally.requests else None
-        if objective.kind == "within":
-            return 100 * self._within(objective.of) / self._all if self._all else None
         if objective.kind == "mean":
             known = Counts()
             known.merge(self._good)
             known.merge(self._beyond)
-            return known.mean_ns / 1e6 if known.count else None
-        ns = percentiles_ns(self._good, (objective.of,), self._all - self._good.count).get(objective.of, inf)
-        return ns / 1e6 if isfinite(ns) else None
+            return known.mean_ns / 1e6 if known.buckets else None
+        if objective.kind == "percentile":
+            ns = percentiles_ns(self._good, (objective.of,), self._all - self._good.count).get(objective.of, inf)
+            return ns / 1e6 if isfinite(ns) else None
+        count, requests = self._counted(objective)
+        if not requests:
+            return None
+        return 100 * (count if objective.kind == "errors" else requests - count) / requests
 
     def _within(self, limit_ms: float) -> int:
         return within_limits(self.task, self.tally)[limit_ms]
@@ -109,12 +132,3 @@ class _Counted:
     @property
     def _beyond(self) -> Counts:
         return self.tally.latency_beyond if self.task.schedule.is_open else self.tally.service_time_beyond
-
-    @property
-    def _unusable(self) -> tuple[Check, ...]:
-        return tuple(check for check in self.checks if check.level == "unusable")
-
-    def _spoilt(self) -> Iterator[str]:
-        """Yield the reasons why no figure of the task says whether an objective is held."""
-        yield from (check.message.partition(": ")[0] for check in self.checks if check.name in _NOT_MEASURED)
-        yield from (check.message for check in self._unusable if check.subject != "rate")
