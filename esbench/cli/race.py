@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CANCELLED, EsbenchCommand
+from esbench.cli.command import CANCELLED, Choice, EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
+from esbench.cli.fail_on import raise_failures
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
     all_figures_option,
@@ -24,6 +25,7 @@ from esbench.cli.race_flags import race_flags, race_options, session_flags
 from esbench.cli.side_options import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import EsbenchError, UsageError
+from esbench.model import OBJECTIVES
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
@@ -35,6 +37,9 @@ _HINTS = {
     "--baseline": _OTHER_COMMANDS,
     "--contender": _OTHER_COMMANDS,
 }
+_FAIL_ON = Choice(
+    [OBJECTIVES], gone=dict.fromkeys(("slower", "answers"), f"one race has no verdicts; {_OTHER_COMMANDS}")
+)
 
 
 @click.command(cls=EsbenchCommand, hints=_HINTS)
@@ -42,6 +47,12 @@ _HINTS = {
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=_FAIL_ON,
+    help="Exit with 3 when a task misses one of its objectives, 4 when that cannot be judged.",
+)
 @click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
 @dry_run_option
@@ -73,7 +84,7 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     from esbench.errors import RaceError
     from esbench.operations import builtin_operations
     from esbench.race.race import run
-    from esbench.record.figures import failed_checks
+    from esbench.record.figures import failed_checks, judged_objectives
 
     for name in ("restart_node", "before_round"):
         if flags[name]:
@@ -111,6 +122,7 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
         kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
         progress.insist(f"esbench: cancelled; {kept}")
         return CANCELLED
+    raise_failures((condition, *judged_objectives([record])) for condition in flags["fail_on"])
     if flags["strict"] and (failed := failed_checks(record)):
         raise RaceError(f"checks failed: {failed}", where="--strict")
     return 0 if stored else 1

@@ -15,6 +15,7 @@ from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import check_comparison_files, compare, compare_stored
 from esbench.cli.dry_run import dry_run
 from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
+from esbench.cli.fail_on import raise_failures
 from esbench.cli.metrics_options import others_of_sides, others_who_follow
 from esbench.cli.output import check_file, check_report_file, print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
@@ -26,6 +27,7 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
+from esbench.model import OBJECTIVES
 from esbench.operations import builtin_operations
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
@@ -34,7 +36,7 @@ from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
 from esbench.race.side_by_side import AUTO_ROUNDS, AUTO_ROUNDS_ON_ONE_CLUSTER, DuelAtOnce
-from esbench.record.figures import failed_checks
+from esbench.record.figures import failed_checks, judged_objectives
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord
@@ -199,8 +201,9 @@ class SessionCommand:
             check_comparison_files(form, file, file_form, self._flags["html"])
             return
         context = click.get_current_context()
+        of_comparisons = set(_OF_COMPARISONS) - ({"fail_on"} if set(self._flags["fail_on"]) <= {OBJECTIVES} else set())
         for param in context.command.params:
-            if param.name in _OF_COMPARISONS and context.get_parameter_source(param.name) is _GIVEN:
+            if param.name in of_comparisons and context.get_parameter_source(param.name) is _GIVEN:
                 raise UsageError("there is nothing to compare: the session has one side", where=param.opts[0])
         if JUNIT.name in (form, file_form):
             raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
@@ -356,6 +359,7 @@ class SessionCommand:
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        raise_failures((condition, *judged_objectives(records)) for condition in self._flags["fail_on"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0

@@ -114,7 +114,8 @@ class RunningStep:
         for name, measurements in self._measurements.items():
             for second in measurements.flush():
                 self._observe(name, second)
-            result = measurements.result(self.watch.health(measurements.workers, *measurements.window_ns))
             missing = [incomplete(self._missing[name])] if name in self._missing else []
-            results.append(replace(result, checks=(*missing, *result.checks, *checks)))
+            health = self.watch.health(measurements.workers, *measurements.window_ns)
+            result = measurements.result(health, missing)
+            results.append(replace(result, checks=(*result.checks, *checks)))
         return tuple(results)

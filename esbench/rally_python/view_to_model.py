@@ -126,6 +126,7 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
         "requests": origin.requests,
         "think-time": origin.think_time_s or None,
         "within-ms": origin.within_ms,
+        "objectives": [objective.text for objective in origin.objectives],
         "ignore-response-error-level": origin.ignore_response_error_level,
         "meta": seen.meta_data,
     }

@@ -6,7 +6,8 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
 from operator import attrgetter
@@ -14,7 +15,17 @@ from operator import attrgetter
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
 from esbench.measure.verdict import SAMPLED_TOOK
-from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Statistic, Subject, TaskResult
+from esbench.record.model import (
+    PERCENTILES,
+    Check,
+    CheckKind,
+    ObjectiveResult,
+    RaceRecord,
+    Statistic,
+    Subject,
+    TaskResult,
+)
+from esbench.units import format_number
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
 _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
@@ -116,6 +127,47 @@ def known(times: Mapping[str, float], name: str) -> float:
     return times.get(f"{name}_at_least", times.get("max", 0.0))  # of older records: the longest that was measured
 
 
+def objective_results(record: RaceRecord) -> Iterator[tuple[str, ObjectiveResult]]:
+    """Yield the objectives of all tasks, each with its task's label."""
+    for task in record.tasks:
+        yield from ((task_label(record, task), objective) for objective in task.objectives)
+
+
+def objectives_of(records: Iterable[RaceRecord]) -> dict[tuple[str, str], list[ObjectiveResult]]:
+    """Return the results of the objectives of races, each by its task's label and its text."""
+    found: dict[tuple[str, str], list[ObjectiveResult]] = {}
+    for record in records:
+        for label, objective in objective_results(record):
+            found.setdefault((label, objective.text), []).append(objective)
+    return found
+
+
+def worst_objective(results: Sequence[ObjectiveResult]) -> ObjectiveResult:
+    """Return one that is not held, else one that could not be judged, else the first one."""
+    return min(results, key=lambda each: (False, None, True).index(each.held))
+
+
+def judged_objectives(records: Iterable[RaceRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the objectives ("p99 < 50 ms of TASK") that any of the races missed, and those that leave that open.
+
+    Without any objective, the latter says so.
+    """
+    found = {f"{text} of {label}": worst_objective(all_of) for (label, text), all_of in objectives_of(records).items()}
+    missed = tuple(name for name, worst in found.items() if worst.held is False)
+    unknown = tuple(f"{name} ({worst.reason})" for name, worst in found.items() if worst.held is None)
+    return missed, unknown if found else ("no task has an objective",)
+
+
+def objective_text(label: str, objective: ObjectiveResult) -> str:
+    """Return in words how the figures of a task, by its label, hold an objective."""
+    if objective.held is None:
+        return f"{label}: {objective.text} could not be judged: {objective.reason}"
+    figure = re.split("[<>]", objective.text)[0].strip()
+    value = "" if objective.value is None else f"{figure} is {format_number(objective.value)} {objective.unit}"
+    said = ", and ".join(filter(None, (value, objective.reason)))
+    return f"{label}: {objective.text} is {'held' if objective.held else 'not held'}: {said}"
+
+
 def task_label(record: RaceRecord, task: TaskResult) -> str:
     """Return a task's name, with its cluster if a race has several."""
     return f"{task.name} [{task.cluster}]" if len(record.clusters) > 1 else task.name
@@ -160,6 +212,7 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     for task in reported_tasks(record):
         found.extend(_task_notices(task, task_label(record, task), record.failure or ""))
     found.extend(_shared_notices(record))
+    found.extend(_objective_notices(record))
     return tuple(found)
 
 
@@ -297,6 +350,15 @@ def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
         yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
+
+
+def _objective_notices(record: RaceRecord) -> Iterator[Notice]:
+    """Yield a notice for each objective that is not held, or could not be judged."""
+    for label, objective in objective_results(record):
+        if not objective.held:
+            worse = (objective.value or 0.0) * (-1 if ">" in objective.text else 1)
+            about = f"{objective.text} of {label}"
+            yield Notice(objective_text(label, objective), about=about, worse=worse)
 
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:

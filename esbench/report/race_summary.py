@@ -17,7 +17,7 @@ from esbench.report.table_model import (
     figure_cell,
     table_of,
 )
-from esbench.report.task_tables import load_notice, servers, sweeps, targets, task_lines
+from esbench.report.task_tables import load_notice, objectives, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
 _METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
@@ -38,7 +38,7 @@ def summary(record: RaceRecord) -> ReportDocument:
         table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*sweeps(record), *servers(record), *_of_devices(record)),
+        (*objectives(record), *sweeps(record), *servers(record), *_of_devices(record)),
     )
 
 
@@ -50,7 +50,14 @@ def short_summary(record: RaceRecord) -> ReportDocument:
         task_lines(record),
         race_facts(record),
         (*notices(record), *(load_notice(record) if swept else ()), more),
-        (*targets(record), *swept, *_returned(record), *servers(record, every_figure=False), *_of_devices(record)),
+        (
+            *objectives(record),
+            *targets(record),
+            *swept,
+            *_returned(record),
+            *servers(record, every_figure=False),
+            *_of_devices(record),
+        ),
     )
 
 

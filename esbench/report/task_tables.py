@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from esbench.measure.measures import Measure, response_time
-from esbench.record.figures import Notice, is_usable, reported_tasks, task_label
-from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.figures import Notice, is_usable, objective_results, reported_tasks, task_label
+from esbench.record.model import ObjectiveResult, RaceRecord, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
 
@@ -146,6 +146,22 @@ def targets(record: RaceRecord) -> tuple[Section, ...]:
         *(_within(name, name) for name in thresholds),
     )
     return (Section(title, table_of(columns, tasks)),)
+
+
+_OBJECTIVES: tuple[ColumnOf[tuple[str, ObjectiveResult]], ...] = (
+    ColumnOf("Task", "task", cuttable=True, read=lambda found: found[0]),
+    ColumnOf("Objective", "objective", read=lambda found: found[1].text),
+    ColumnOf("Value", "value", numeric=True, read=lambda found: found[1].value),
+    ColumnOf("Unit", "unit", spare=1, read=lambda found: found[1].unit),
+    ColumnOf("Held", "held", read=lambda found: found[1].held),
+    ColumnOf("", "reason", for_programs=True, read=lambda found: found[1].reason),
+)
+
+
+def objectives(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with a line for each objective of the tasks; empty if they have none."""
+    found = tuple(objective_results(record))
+    return (Section("Objectives", table_of(_OBJECTIVES, found)),) if found else ()
 
 
 def _target(task: TaskResult) -> Cell:

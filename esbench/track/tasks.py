@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
-from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
+from esbench.model import ANY_TASK, Challenge, Objective, Operation, Step, Task, Variable
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
@@ -247,6 +248,7 @@ class TaskBuilder:
             time_period_s=optional_seconds(time_period),
             think_time_s=optional_seconds(node.find("think-time")) or 0.0,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
+            objectives=tuple(dict.fromkeys(map(_objective, node.find("objectives") or ()))),
             tags=_tags(_value(key("tags"))),
             ignore_response_error_level=node.get("ignore-response-error-level"),
             meta={**scope.meta, **operation.meta, **node.get("meta", {})},
@@ -408,6 +410,13 @@ def _slots(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _slots(inner)
+
+
+def _objective(node: DocumentNode) -> Objective:
+    try:
+        return parse_objective(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None
 
 
 def _tags(value: str | list[str] | None) -> tuple[str, ...]:

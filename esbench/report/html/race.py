@@ -31,7 +31,7 @@ from esbench.report.html.timeline import (
 from esbench.report.html.verdict import facts, sentences
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, table_of, time_cell
-from esbench.report.task_tables import servers
+from esbench.report.task_tables import objectives, servers
 from esbench.report.text import pairs_text
 from esbench.units import format_number
 
@@ -70,7 +70,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
         facts=facts(record),
         labels=[task_label(record, task) for task in tasks],
         tasks=table_of(_task_columns(record), tasks),
-        servers=servers(record),
+        sections=(*objectives(record), *servers(record)),
         document=summary(record),
         settings=settings(record),
         drawn=drawn,
