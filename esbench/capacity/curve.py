@@ -18,7 +18,6 @@ from esbench.record.capacity import Curve, LateCounts
 
 Floats = NDArray[np.float64]
 
-BATCHES = 15  # equal parts of a probe, whose spread shows how late requests come together
 _PRIOR_SLOPE = 10.0  # logits that a rate twice as high adds; the standard deviation is the same
 _NARROWEST = 0.025  # of an interval, to each side
 _FEWEST_FOR_DRIFT, _DRIFT_P = 6, 0.01
@@ -74,7 +73,7 @@ def _fitted(design: Floats, probes: Sequence[LateCounts]) -> _Fitted:
         coefficients, expected, information = _regression(design, due, late, dispersion)
         squares = (late - due * expected) ** 2 / (due * expected * (1 - expected))
         dispersion = max(dispersion, float(squares.sum()) / df if df > 0 else 1.0)
-    return _Fitted(coefficients, dispersion * np.linalg.inv(information), dispersion)
+    return _Fitted(coefficients, np.asarray(dispersion * np.linalg.inv(information)), dispersion)
 
 
 def _drifts(design: Floats, probes: Sequence[LateCounts]) -> bool:

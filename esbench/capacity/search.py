@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esbench.capacity.curve import fit
-from esbench.record.capacity import Curve, FoundCapacity, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import Curve, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 
 PROBE_S, _LONGEST_S, _LONGER_AFTER = 30.0, 120.0, 6
 _FIRST_RATIO, _FACTOR = 0.5, 1.25  # of the closed loop's throughput; between the first probes
@@ -122,7 +122,8 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> Curve 
     steady = [each.counts[number] for each in usable if not _is_overloaded(each, number, most_late)]
     if not held or not missed:
         return None
-    curve, near, at = None, [], math.sqrt(max(held) * min(missed))
+    near: list[LateCounts] = []
+    curve, at = None, math.sqrt(max(held) * min(missed))
     for _ in range(_MOST_FITS):
         before, near = near, [each for each in steady if at / _NEAR <= each.rate_per_s <= at * _NEAR]
         if near == before or len(near) < 2 or not any(sum(each.late) for each in near):

@@ -219,8 +219,8 @@ class Coordinator:
 
         `listener` is notified of the units that its tasks will process in all (`totals_known`), of the step's start,
         its seconds, the workers' reports, and hosts that are lost or back. `begin` is called when all workers are
-        ready, and returns the time in which the step runs. The step ends early, like one whose completing task has ended,
-        as soon as `enough` is true, which is asked after each message.
+        ready, and returns the time in which the step runs. As soon as `enough` is true, which is asked all the time,
+        the step ends like one whose completing task has ended.
 
         Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError if it could not begin.

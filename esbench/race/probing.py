@@ -12,22 +12,24 @@ from itertools import count
 
 from esbench.capacity.search import next_of
 from esbench.cluster.client import Cluster
-from esbench.errors import ClusterError, UsageError, closest
-from esbench.measure.schedule import measured_period_s
+from esbench.errors import UsageError, did_you_mean
+from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
-from esbench.model import ANY_TASK, Challenge, Objective, Schedule, Step, Task
+from esbench.model import Challenge, Objective, Schedule, Step, Task
 from esbench.operations import OperationTypes
 from esbench.race.round import is_load
 from esbench.race.steps import Steps
-from esbench.record.capacity import BATCHES, CapacitySearch, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import CapacitySearch, LateCounts, Probe, SearchTerms, SeenProbe
 from esbench.record.model import TaskResult
-from esbench.units import Rate, format_number
+from esbench.units import Rate
 
+_BATCHES = 15  # equal parts of a probe
 _CLOSED_WARMUP_S, _CLOSED_S = 5.0, 15.0
 _RAMP_S, _DISCARDED_S, _DISCARDED_LIMITS = 2.0, 3.0, 20
 _CERTAIN = 20  # times the late requests that a probe may have: it ends
-_MOST_CLIENTS = 512
+_CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
+_POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.3
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,10 @@ class Probing(Steps):
 
     def __init__(self, options: CapacityOptions) -> None:
         self._options = options
-        self._limits_ms = sorted({limit for each in options.objectives if (limit := each.limit_ms) is not None})
+        limits_ms = {limit for each in options.objectives if (limit := each.limit_ms) is not None}
+        self._limits_ms = tuple(sorted(limits_ms))
         self._found = CapacitySearch(options.task, tuple(each.text for each in options.objectives), options.beside)
-        self._thresholds: list[float] = []
-        self._watched = ""  # the name of the probe's task
-        self._most_late: tuple[float, ...] = ()  # requests of the present probe, by objective
-        self._seconds: list[Tally] = []
-        self._result: TaskResult | None = None
+        self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective
 
     @property
     def search(self) -> CapacitySearch:
@@ -65,18 +64,16 @@ class Probing(Steps):
     def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
         """Return the challenge up to the task, without other tasks that read or are raced for a time, and with the
         task and those beside it in a closed loop as its last step."""
-        number, task = _named(challenge, self._options.task, "--task")
-        beside = {name: _named(challenge, name, "--while")[1] for name in self._options.beside}
-        for each in (task, *beside.values()):
-            _check(each, types)
+        number, self._task = _step_of(challenge, self._options.task, "--task")
+        _check(self._task, types, "--task")
+        self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
+        for task in self._beside:
+            _check(task, types, "--while")
         before = (_without_measured(step, types) for step in challenge.steps[:number])
-        self._task, self._beside = task, beside
-        self._thresholds = sorted({*task.within_ms, *self._limits_ms})
         return replace(challenge, steps=(*(step for step in before if step.tasks), self._closed()))
 
     def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
         yield from challenge.steps
-        assert self._result is not None
         options = self._options
         most_late = tuple(each.most_ratio for each in options.objectives if each.most_ratio is not None)
         terms = SearchTerms(
@@ -91,70 +88,59 @@ class Probing(Steps):
             name = next(name for name in _names(self._task.name, found) if name not in names)
             names.add(name)
             self._most_late = tuple(_CERTAIN * ratio * found.rate_per_s * found.measured_s for ratio in most_late)
-            yield self._step(name, found)
+            yield self._probe(name, found)
             seen = self._seen(found, time.monotonic() - began_s)
             self._found = replace(self._found, probes=(*self._found.probes, seen))
         self._found = replace(self._found, found=found)
 
     def step_begins(self, number: int, step: Step) -> None:
-        self._watched, self._seconds, self._result = step.tasks[0].name, [], None
+        self._running = step.tasks[0]
+        self._seconds: list[Tally] = []
 
     def second(self, task: str, second: Second) -> None:
-        if task == self._watched and not second.warmup:
+        if task == self._running.name and not second.warmup:
             self._seconds.append(second.tally)
 
     def task_ended(self, result: TaskResult) -> None:
-        if result.name == self._watched:
-            self._result = result
+        if result.name == self._running.name:
+            self._result: TaskResult = result
 
     def enough(self) -> bool:
         late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._options.objectives)
         return any(so_far > most for so_far, most in zip(late, self._most_late, strict=False))
 
     def _closed(self) -> Step:
-        task = replace(
-            self._task,
-            name=f"{self._task.name}@closed",
-            schedule=Schedule(),
-            think_time_s=0.0,
-            warmup_time_s=_CLOSED_WARMUP_S,
-            time_period_s=_CLOSED_S,
-            **_ENDS_BY_TIME,
-        )
-        return self._with_beside(task)
+        task = replace(self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0)
+        return self._step(_for_a_time(task, _CLOSED_WARMUP_S, _CLOSED_S))
 
-    def _step(self, name: str, probe: Probe) -> Step:
+    def _probe(self, name: str, probe: Probe) -> Step:
         longest_s = max(self._limits_ms, default=0.0) / 1000
-        in_flight = 2 * probe.rate_per_s * longest_s
+        clients = min(_MOST_CLIENTS, round(_CLIENTS_FOR * probe.rate_per_s * longest_s))
         task = replace(
             self._task,
             name=name,
-            clients=max(self._task.clients, min(_MOST_CLIENTS, round(in_flight))),
+            clients=max(self._task.clients, clients),
             schedule=Schedule("poisson", Rate(probe.rate_per_s, "ops"), ramp_up_s=_RAMP_S),
-            warmup_time_s=_RAMP_S + max(_DISCARDED_S, _DISCARDED_LIMITS * longest_s),
-            time_period_s=probe.measured_s,
-            within_ms=tuple(self._thresholds),
+            within_ms=self._limits_ms,
             objectives=(),
-            **_ENDS_BY_TIME,
         )
-        return self._with_beside(task)
+        discarded_s = max(_DISCARDED_S, _DISCARDED_LIMITS * longest_s)
+        return self._step(_for_a_time(task, _RAMP_S + discarded_s, probe.measured_s))
 
-    def _with_beside(self, task: Task) -> Step:
+    def _step(self, task: Task) -> Step:
+        """Return the step of a task with the tasks beside it, which end with it."""
+        rates = self._options.beside
         others = (
             replace(
-                other,
-                name=f"{name} beside {task.name}",
-                schedule=Schedule("poisson", Rate(self._options.beside[name], "ops")),
-                warmup_time_s=task.warmup_time_s,
-                time_period_s=measured_period_s(task),
-                **_ENDS_BY_TIME,
+                _for_a_time(other, task.warmup_time_s or 0.0, task.time_period_s or 0.0),
+                name=f"{other.name} beside {task.name}",
+                schedule=Schedule("poisson", Rate(rates[other.name], "ops")),
             )
-            for name, other in self._beside.items()
+            for other in self._beside
         )
-        return Step((task, *others), completed_by=(task.name,) if self._beside else ())
+        return Step((task, *others), completed_by=(task.name,) if rates else ())
 
     def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
-        assert self._result is not None
         is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 1
         counts = tuple(self._counts(objective, probe) for objective in self._options.objectives)
         void = next((c.message for c in self._result.checks if c.level == "unusable" and c.subject != "rate"), "")
@@ -162,16 +148,15 @@ class Probing(Steps):
 
     def _counts(self, objective: Objective, probe: Probe) -> LateCounts:
         """Count the requests of each batch of seconds; those that were never sent belong to the last one."""
-        assert self._result is not None
-        due, late = [0] * BATCHES, [0] * BATCHES
+        due, late = [0] * _BATCHES, [0] * _BATCHES
         for second, tally in enumerate(self._seconds):
-            batch = min(BATCHES - 1, int(second * BATCHES / probe.measured_s))
+            batch = min(_BATCHES - 1, int(second * _BATCHES / probe.measured_s))
             due[batch] += tally.requests
             late[batch] += self._late(objective, tally)
         unsent = self._result.unsent or 0
         due[-1] += unsent
         late[-1] += unsent
-        used = [number for number in range(BATCHES) if due[number]]
+        used = [number for number in range(_BATCHES) if due[number]]
         return LateCounts(
             probe.rate_per_s, tuple(due[number] for number in used), tuple(late[number] for number in used)
         )
@@ -179,5 +164,74 @@ class Probing(Steps):
     def _late(self, objective: Objective, tally: Tally) -> int:
         if objective.limit_ms is None:
             return tally.errors.total
-        kept = tally.within[: self._thresholds.index(objective.limit_ms) + 1]
-        return tally.requests - sum(kept)
+        return tally.requests - within_limits(self._running, tally)[objective.limit_ms]
+
+
+def _for_a_time(task: Task, warmup_s: float, measured_s: float) -> Task:
+    return replace(
+        task,
+        warmup_time_s=warmup_s,
+        time_period_s=measured_s,
+        warmup_iterations=None,
+        iterations=None,
+        requests=None,
+    )
+
+
+def _names(task: str, probe: Probe) -> Iterator[str]:
+    """Yield names for the task of a probe, none twice: the second is for the case that the first was used already."""
+    name = f"{task}@{probe.rate_per_s:.4g}" if probe.rate_per_s < 1000 else f"{task}@{probe.rate_per_s:.0f}"
+    name += " sustained" if probe.stage == "sustain" else ""
+    yield name
+    yield from (f"{name} ({number})" for number in count(2))
+
+
+def _step_of(challenge: Challenge, name: str, option: str) -> tuple[int, Task]:
+    """Return a task of a challenge and the number of its step. UsageError if there is none of this name."""
+    for number, step in enumerate(challenge.steps):
+        for task in step.tasks:
+            if task.name == name:
+                return number, task
+    names = [task.name for task in challenge.tasks]
+    what = f'the challenge "{challenge.name}" has no task "{name}"'
+    raise UsageError(what, where=option, hint=did_you_mean(name, names))
+
+
+def _check(task: Task, types: OperationTypes, option: str) -> None:
+    """Raise a UsageError for a task that cannot be raced at any rate for any time."""
+    kind = types.of(task.operation)
+    if not is_load(task, kind):
+        what = f'task "{task.name}" does something once, and is no load'
+        raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
+    if kind.ends(task.operation.params):
+        what = f'task "{task.name}" ends with its documents, and a probe of a rate sends requests for any time'
+        raise UsageError(what, where=option, hint="name a task that draws its documents, such as an insert")
+
+
+def _without_measured(step: Step, types: OperationTypes) -> Step:
+    """Return a step with the tasks that make and fill indices: those that are no load, or end with their documents."""
+
+    def prepares(task: Task) -> bool:
+        kind = types.of(task.operation)
+        return not is_load(task, kind) or kind.ends(task.operation.params)
+
+    tasks = tuple(task for task in step.tasks if prepares(task))
+    return replace(step, tasks=tasks, clients=None, completed_by=())
+
+
+def settle(cluster: Cluster) -> None:
+    """Wait until no request stands in a queue of a node, for 30 s at most; where queues cannot be seen, for nothing.
+
+    ClusterError if the cluster cannot be reached.
+    """
+    deadline = time.monotonic() + _SETTLED_WITHIN_S
+    while _queued(cluster) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+
+
+def _queued(cluster: Cluster) -> int:
+    """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
+    reply = cluster.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
+    nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
+    pools = [node.get("thread_pool", {}) for node in nodes.values()]
+    return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)

@@ -26,8 +26,8 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.cluster import RacedCluster
+from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
@@ -103,9 +103,11 @@ def run(
                     *(recording, audience, telemetry, targets),
                 )
                 for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                    recording.keep_search(steps.search)
                     reads.before(step)
                     load.run(number, step)
                     reads.after(step)
+                recording.keep_search(steps.search)
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*targets.remember(raced.challenge.steps))
