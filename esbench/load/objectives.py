@@ -37,6 +37,8 @@ def within_limits(task: Task, tally: Tally) -> dict[float, int]:
 
 @dataclass(frozen=True)
 class _Counted:
+    """The figures of a task that its objectives are judged by, as of `judged`."""
+
     task: Task
     tally: Tally
     unsent: int
@@ -44,14 +46,14 @@ class _Counted:
     checks: Sequence[Check]
 
     def judge(self, objective: Objective) -> ObjectiveResult:
-        value, reason = self._value(objective), ""
+        value, reason, held = self._value(objective), "", None
         is_of_times = objective.kind not in ("errors", "throughput")
         if spoilt := self._spoilt:
-            held, reason = None, spoilt
+            reason = spoilt
         elif is_of_times and (missed := self._missed_rate):
             held, reason = False, missed
         elif unknown := self._unknown(objective, value):
-            held, reason = None, unknown
+            reason = unknown
         elif objective.is_share:
             held = allows(objective, *self._counted(objective))
             if value is None:
