@@ -67,19 +67,19 @@ class _Counted:
 
     @property
     def _spoilt(self) -> str:
-        """The reason why no figure of the task says whether an objective is held; empty if there is none."""
+        """The reason why no figure of the task says whether an objective is held; else empty."""
         unmeasured = [check.message.partition(": ")[0] for check in self.checks if check.name in _NOT_MEASURED]
         unusable = [check.message for check in self.checks if check.level == "unusable" and check.subject != "rate"]
         return next(iter(unmeasured + unusable), "")
 
     @property
     def _missed_rate(self) -> str:
-        """How the cluster did not carry the target rate; empty if it did."""
+        """The reason why the cluster did not carry the target rate; empty if it did."""
         rates = (check for check in self.checks if check.level == "unusable" and check.subject == "rate")
         return next((check.message for check in rates), "")
 
     def _unknown(self, objective: Objective, value: float | None) -> str:
-        """Return the reason why the figure does not say whether an objective is held; empty if there is none."""
+        """Return the reason why the figure does not say whether an objective is held; else empty."""
         if not self._all:
             return "no request was measured"
         if objective.limit_ms is not None:

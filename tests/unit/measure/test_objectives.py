@@ -50,7 +50,10 @@ def test_an_objective_has_one_spelling_which_is_read_back(
         ("within 5ms<=99%", 'is the wrong way round (say "within 5ms>=99%")'),
         ("throughput<1000", 'is the wrong way round (say "throughput>=1000")'),
         ("p99=5ms", 'has "=" (say "p99<5ms")'),
-        ("throughput>=5 docs/s", "has a unit or no number (say \"throughput>=1000\": it is in the task's unit per second"),
+        (
+            "throughput>=5 docs/s",
+            'has a unit or no number (say "throughput>=1000": it is in the task\'s unit per second',
+        ),
         ("errors<0%", '"errors<0%" can never be held (say "errors<=0%")'),
         ("within 5ms>100%", "can never be held"),
         ("errors<200%", "is not a part of a whole"),
