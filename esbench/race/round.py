@@ -252,7 +252,7 @@ class _SidePace(Pace):
 def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None:
     """Return the slices of a step; None of a step without load, which is not sliced."""
     kinds = [types.of(task.operation) for task in step.tasks]
-    if not any(map(_is_load, step.tasks, kinds)):
+    if not any(map(is_load, step.tasks, kinds)):
         return None
     writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
     length_s = SLICE_OF_WRITES_S if writes else SLICE_S
@@ -262,7 +262,7 @@ def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None
     )
 
 
-def _is_load(task: Task, kind: OperationType) -> bool:
+def is_load(task: Task, kind: OperationType) -> bool:
     """True if a task's requests are load; False if it does something once, or as often as it says.
 
     Where the type does not know, the task must repeat its request: by a time, a number, or a rate without a known end.
@@ -293,7 +293,7 @@ def _shaped_step(step: Step, types: OperationTypes, pacing: Pacing, sides: int) 
 
 def _shaped(task: Task, types: OperationTypes, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
     kind = types.of(task.operation)
-    if task.schedule.stages or not _is_load(task, kind):
+    if task.schedule.stages or not is_load(task, kind):
         return task
     warmup_s = task.warmup_time_s or 0.0
     ends_with_documents = kind.traits.sends_corpora and kind.ends(task.operation.params)

@@ -1,0 +1,130 @@
+"""The search for a capacity as a race's record keeps it: its terms, what each probe has shown, and what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """What a search looks for. `most_late`: by objective, the share of requests that may be late.
+
+    `closed_per_s`: the throughput of the task in a closed loop; `ceiling_per_s`: what the driver can send, infinity if
+    that is not known; `budget_s`: the time of all probes; `sustain_s`: how long the result is held, 0 for not at all.
+    """
+
+    most_late: tuple[float, ...]
+    closed_per_s: float
+    ceiling_per_s: float = math.inf
+    budget_s: float = 1800.0
+    sustain_s: float = 120.0
+
+    @property
+    def least_per_s(self) -> float:
+        """The lowest rate that is probed: 10/s, or a sixteenth of the closed loop's where that is less."""
+        return min(_LEAST_PER_S, _LEAST_RATIO * self.closed_per_s)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A rate (1/s) to send, and for how long it is measured (s). `stage`: bracket, near or sustain."""
+
+    rate_per_s: float
+    measured_s: float
+    stage: str
+
+
+@dataclass(frozen=True)
+class LateCounts:
+    """The requests of one probe at a rate (1/s): those due in each of its equal batches, and how many were late."""
+
+    rate_per_s: float
+    due: tuple[int, ...]
+    late: tuple[int, ...]
+
+    @property
+    def late_ratio(self) -> float:
+        """The share of late requests, 0 if none was due."""
+        return sum(self.late) / max(1, sum(self.due))
+
+
+@dataclass(frozen=True)
+class SeenProbe:
+    """What a probe has shown: `counts` by objective. `took_s`: all of its time, preparations included.
+
+    `task` is the name of its task in the record. `void`: why its figures cannot be used, as the driver was its limit;
+    `cut_short`: it ended when it was certain that the rate does not hold.
+    """
+
+    probe: Probe
+    counts: tuple[LateCounts, ...]
+    took_s: float
+    void: str = ""
+    cut_short: bool = False
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The capacity by one objective: the rate (1/s) at which as many requests are late as it allows.
+
+    `low` and `high` are the bounds of its 95 % interval, 0 and infinity where there is none. `slope`: the logits by
+    which the odds of being late rise when the rate grows by its own amount. `dispersion`: the variance of late requests
+    over that of independent ones. `effective_late`: how many independent late requests the counts are worth. `probes`:
+    how many the curve is laid through. `drifts`: later ones had other odds than earlier ones at the same rate.
+    """
+
+    capacity_per_s: float
+    low_per_s: float
+    high_per_s: float
+    slope: float
+    dispersion: float
+    effective_late: float
+    probes: int
+    drifts: bool = False
+
+    @property
+    def half_width_ratio(self) -> float:
+        """Half of the interval's width over the capacity; infinity if a bound is missing."""
+        if self.low_per_s <= 0 or not math.isfinite(self.high_per_s):
+            return math.inf
+        return (self.high_per_s - self.low_per_s) / 2 / self.capacity_per_s
+
+
+@dataclass(frozen=True)
+class FoundCapacity:
+    """The end of a search: the capacity with its 95 % interval; of a cliff, the last rate that held and the first that
+    did not.
+
+    `why`: "precise"; "cliff"; "flat": late requests hardly depend on the rate, no budget would settle it; "out of
+    time"; "at least": the driver cannot send more; "no rate": not even the lowest holds. `binding`: the number of the
+    objective with the lowest capacity. `curves`: by objective, None without one.
+    """
+
+    why: str
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    binding: int = 0
+    curves: tuple[Curve | None, ...] = ()
+
+    @property
+    def drifts(self) -> bool:
+        """True if later probes had another share of late requests than earlier ones at the same rate."""
+        return any(curve is not None and curve.drifts for curve in self.curves)
+
+
+@dataclass(frozen=True)
+class CapacitySearch:
+    """A search: the task, its objectives as texts, the rates (1/s) of tasks beside it; None until it has ended."""
+
+    task: str
+    objectives: tuple[str, ...]
+    beside: Mapping[str, float] = field(default_factory=dict)
+    terms: SearchTerms | None = None
+    probes: tuple[SeenProbe, ...] = ()
+    found: FoundCapacity | None = None
