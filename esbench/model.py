@@ -205,7 +205,8 @@ class Task:
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
     client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
     exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
-    each. `objectives`: what its figures must be. `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
+    each. `objectives`: what its figures must be. `ignore_response_error_level`: "non-fatal" if failed replies do not
+    end the race.
     """
 
     name: str

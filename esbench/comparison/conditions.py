@@ -116,9 +116,9 @@ def outcome(condition: Condition, compared: Comparison) -> Outcome:
     hits, undecided = [], []
     for prefix, pair in compared.named_pairs:
         if condition.word == OBJECTIVES:
-            missed, unknown = judged_objectives(pair.contender.records)
+            missed, unjudged = judged_objectives(pair.contender.records)
             hits += [f"{prefix}{name}" for name in missed]
-            undecided += [f"{prefix}{name}" for name in unknown]
+            undecided += [f"{prefix}{name}" for name in unjudged]
             continue
         ours, theirs = ({record.race_id for record in side.records} for side in (pair.baseline, pair.contender))
         if ours & theirs:

@@ -37,6 +37,8 @@ def within_limits(task: Task, tally: Tally) -> dict[float, int]:
 
 @dataclass(frozen=True)
 class _Counted:
+    """The figures of a task that its objectives are judged by, as of `judged`."""
+
     task: Task
     tally: Tally
     unsent: int
@@ -44,14 +46,14 @@ class _Counted:
     checks: Sequence[Check]
 
     def judge(self, objective: Objective) -> ObjectiveResult:
-        value, reason = self._value(objective), ""
+        value, reason, held = self._value(objective), "", None
         is_of_times = objective.kind not in ("errors", "throughput")
         if spoilt := self._spoilt:
-            held, reason = None, spoilt
+            reason = spoilt
         elif is_of_times and (missed := self._missed_rate):
             held, reason = False, missed
         elif unknown := self._unknown(objective, value):
-            held, reason = None, unknown
+            reason = unknown
         elif objective.is_share:
             held = allows(objective, *self._counted(objective))
             if value is None:
@@ -65,19 +67,19 @@ class _Counted:
 
     @property
     def _spoilt(self) -> str:
-        """The reason why no figure of the task says whether an objective is held; empty if there is none."""
+        """The reason why no figure of the task says whether an objective is held; else empty."""
         unmeasured = [check.message.partition(": ")[0] for check in self.checks if check.name in _NOT_MEASURED]
         unusable = [check.message for check in self.checks if check.level == "unusable" and check.subject != "rate"]
         return next(iter(unmeasured + unusable), "")
 
     @property
     def _missed_rate(self) -> str:
-        """How the cluster did not carry the target rate; empty if it did."""
+        """The reason why the cluster did not carry the target rate; empty if it did."""
         rates = (check for check in self.checks if check.level == "unusable" and check.subject == "rate")
         return next((check.message for check in rates), "")
 
     def _unknown(self, objective: Objective, value: float | None) -> str:
-        """Return the reason why the figure does not say whether an objective is held; empty if there is none."""
+        """Return the reason why the figure does not say whether an objective is held; else empty."""
         if not self._all:
             return "no request was measured"
         if objective.limit_ms is not None:

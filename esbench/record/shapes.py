@@ -133,6 +133,7 @@ def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
 def _finite_figures(task: TaskResult) -> Iterator[float]:
     yield from (task.window.start_s, task.window.end_s, task.duration_s, task.start_s)
     yield from (task.begun_s or 0.0, task.waited_ratio or 0.0, task.bytes_sent or 0, task.bytes_received or 0)
+    yield from (objective.value or 0.0 for objective in task.objectives)
     yield from (numbers.get("mean", nan) for numbers in task.returned.values())
     for name in _TIMES:
         yield (getattr(task, name) or {}).get("mean", 0.0)

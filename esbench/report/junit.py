@@ -18,7 +18,8 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
 
     One of `conditions` that holds for a row is a failure; `!`, `! errors` and `answers differ` are errors; a row
     without a basis for a verdict is skipped. With the condition `objectives`, those of the contender are tests, too:
-    missed in any race is a failure, one that could not be judged is skipped. Without `conditions`, a slower row is a failure.
+    missed in any race is a failure, one that could not be judged is skipped. Without `conditions`, a slower row is a
+    failure.
     """
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites", name="esbench compare")

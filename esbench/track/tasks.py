@@ -248,7 +248,7 @@ class TaskBuilder:
             time_period_s=optional_seconds(time_period),
             think_time_s=optional_seconds(node.find("think-time")) or 0.0,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
-            objectives=tuple(dict.fromkeys(map(_objective, node.find("objectives") or ()))),
+            objectives=tuple(dict.fromkeys(self.faults.every(_objective, node.find("objectives") or ()))),
             tags=_tags(_value(key("tags"))),
             ignore_response_error_level=node.get("ignore-response-error-level"),
             meta={**scope.meta, **operation.meta, **node.get("meta", {})},

@@ -13,13 +13,15 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-5.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-6.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
-    """The golden record, as that of a race which had all the time: one of its tasks was raced in slices."""
+    """The golden record, as that of a race which had all the time, and no objectives: one of its tasks was raced in
+    slices, and two have objectives."""
     record = decode_record(GOLDEN.read_bytes())
-    return replace(record, **{"tasks": tuple(replace(task, slices=None) for task in record.tasks), **changes})
+    tasks = tuple(replace(task, slices=None, objectives=()) for task in record.tasks)
+    return replace(record, **{"tasks": tasks, **changes})
 
 
 def task_of(record: RaceRecord, name: str) -> TaskResult:

@@ -152,6 +152,17 @@ def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys
         assert line == f"esbench: {option.partition('=')[0]}{'=junit' if 'junit' in option else ''}: {ONE_SIDE}"
 
 
+def test_a_session_of_one_side_may_fail_on_objectives(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(esbench_home, golden_race(race_id="x"))
+    plan = (SessionRace("race", 1, 1, "x", "complete", 1.0),)
+    SessionStore(esbench_home).save(
+        RaceSession("r", "rounds", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), (SessionSide("race"),), plan)
+    )
+    assert run(["duel", "--resume=r", "--fail-on=objectives"]) == 4
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "esbench: --fail-on=objectives: cannot be judged: no task has an objective"
+
+
 ONE_SIDE = "there is nothing to compare: the session has one side"
 
 

@@ -16,7 +16,7 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.create_track.describe import describe
 from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
-from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
+from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Objective, Task, Track
 from esbench.operations import builtin_operations
 from esbench.rally_python.loading import load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
@@ -42,7 +42,7 @@ challenges:
     parameters: {size: 3}
     schedule:
       - {operation: own, iterations: 5}
-      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5]}
+      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5], objectives: [p99<5ms]}
       - {name: load, operation: {operation-type: bulk, bulk-size: 5}, target-throughput: 100 docs/s}
       - parallel:
           completed-by: left
@@ -124,6 +124,7 @@ def test_every_task_is_built_from_its_view_as_from_the_track_file(tmp_path: Path
         ("tasks['paced'].tags = ['slow']", "paced", {"tags": ("slow",)}),
         ("tasks['paced'].params['shape'] = 'sine'", "paced", {"params": {"shape": "sine"}}),
         ("tasks['paced'].name = 'asked'", "asked", {"within_ms": (5.0,), "time_period_s": 5.0}),
+        ("tasks['paced'].name = 'kept'", "kept", {"objectives": (Objective("percentile", "<", 5.0, 99.0),)}),
         ("tasks['own'].meta_data['a'] = 1", "own", {"meta": {"a": 1}}),
     ],
 )
