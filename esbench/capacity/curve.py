@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from esbench.record.capacity import Curve, LateCounts
+from esbench.record.capacity import LateCounts, LateCurve
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ _MOST_STEPS, _SMALL_STEP = 100, 1e-9
 _LONGEST_STEP = 2.0  # in logits
 
 
-def fit(probes: Sequence[LateCounts], most_late: float) -> Curve:
+def fit(probes: Sequence[LateCounts], most_late: float) -> LateCurve:
     """Return the curve through probes in their order, for an objective that allows the share `most_late` to be late.
 
     logit(late / due) = a + b (rate / mean rate - 1), with a prior for b of 10 +- 10. The interval is where the curve's
@@ -40,7 +40,7 @@ def fit(probes: Sequence[LateCounts], most_late: float) -> Curve:
     df = max(1, len(probes) - 2)
     at, low, high = _crossings(fitted, float(special.logit(most_late)), df)
     capacity = middle * (1 + at)
-    return Curve(
+    return LateCurve(
         capacity,
         max(0.0, min(middle * (1 + low), capacity * (1 - _NARROWEST))),
         max(middle * (1 + high), capacity * (1 + _NARROWEST)),

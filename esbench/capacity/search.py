@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esbench.capacity.curve import fit
-from esbench.record.capacity import Curve, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
 
 PROBE_S, _LONGEST_S, _LONGER_AFTER = 30.0, 120.0, 6
 _FIRST_RATIO, _FACTOR = 0.5, 1.25  # of the closed loop's throughput; between the first probes
@@ -114,7 +114,7 @@ def _of_curves(terms: SearchTerms, usable: Sequence[SeenProbe], why: str) -> Fou
     return FoundCapacity(why, curve.capacity_per_s, curve.low_per_s, curve.high_per_s, binding, curves)
 
 
-def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> Curve | None:
+def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCurve | None:
     """Return the curve of an objective through the steady probes near its own capacity; None if none crosses it."""
     counts = [each.counts[number] for each in usable]
     held = [each.rate_per_s for each in counts if each.late_ratio <= most_late]
@@ -129,7 +129,7 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> Curve 
         if near == before or len(near) < 2 or not any(sum(each.late) for each in near):
             break
         curve = fit(near, most_late)
-        if not math.isfinite(at := curve.capacity_per_s):
+        if not 0 < (at := curve.capacity_per_s) < math.inf:
             return None
     return curve
 

@@ -34,7 +34,7 @@ _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.
 
 @dataclass(frozen=True)
 class CapacityOptions:
-    """What to search the capacity of: a task of the challenge, by objectives that count requests.
+    """The options of a search: a task of the challenge, and objectives that count requests.
 
     `beside`: the tasks that run beside each probe, with their rates (1/s). `ceiling_per_s`: what the driver can send.
     """
@@ -187,7 +187,7 @@ def _names(task: str, probe: Probe) -> Iterator[str]:
 
 
 def _step_of(challenge: Challenge, name: str, option: str) -> tuple[int, Task]:
-    """Return a task of a challenge and the number of its step. UsageError if there is none of this name."""
+    """Return a task of a challenge and the number of its step. UsageError for a name that it lacks."""
     for number, step in enumerate(challenge.steps):
         for task in step.tasks:
             if task.name == name:

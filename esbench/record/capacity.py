@@ -11,7 +11,7 @@ _LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """What a search looks for. `most_late`: by objective, the share of requests that may be late.
+    """The terms of a search. `most_late`: by objective, the share of requests that may be late.
 
     `closed_per_s`: the throughput of the task in a closed loop; `ceiling_per_s`: what the driver can send, infinity if
     that is not known; `budget_s`: the time of all probes; `sustain_s`: how long the result is held, 0 for not at all.
@@ -54,7 +54,7 @@ class LateCounts:
 
 @dataclass(frozen=True)
 class SeenProbe:
-    """What a probe has shown: `counts` by objective. `took_s`: all of its time, preparations included.
+    """The counts of a probe, by objective. `took_s`: all of its time, preparations included.
 
     `task` is the name of its task in the record. `void`: why its figures cannot be used, as the driver was its limit;
     `cut_short`: it ended when it was certain that the rate does not hold.
@@ -69,10 +69,10 @@ class SeenProbe:
 
 
 @dataclass(frozen=True)
-class Curve:
+class LateCurve:
     """The capacity by one objective: the rate (1/s) at which as many requests are late as it allows.
 
-    `low` and `high` are the bounds of its 95 % interval, 0 and infinity where there is none. `slope`: the logits by
+    `low` and `high` are the bounds of its 95 % interval, 0 and infinity where it has no end. `slope`: the logits by
     which the odds of being late rise when the rate grows by its own amount. `dispersion`: the variance of late requests
     over that of independent ones. `effective_late`: how many independent late requests the counts are worth. `probes`:
     how many the curve is laid through. `drifts`: later ones had other odds than earlier ones at the same rate.
@@ -110,7 +110,7 @@ class FoundCapacity:
     low_per_s: float
     high_per_s: float
     binding: int = 0
-    curves: tuple[Curve | None, ...] = ()
+    curves: tuple[LateCurve | None, ...] = ()
 
     @property
     def drifts(self) -> bool:

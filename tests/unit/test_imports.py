@@ -36,6 +36,8 @@ PURE = {
     "measure.tally",
     "measure.verdict",
     "race.interleaving",
+    "capacity.curve",
+    "capacity.search",
     "comparison.stats",
 }
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
@@ -53,11 +55,11 @@ DOORS = {
     "jinja2": {"report.html.page", "track.rendering"},
     "jsonschema": {"track.schema"},
     "msgspec": {"create_track.pages", "null_server", "operations.pagination", "record", "report.data_formats"},
-    "numpy": {"comparison.stats", "corpus.generate", "corpus.sampler"},
+    "numpy": {"capacity.curve", "comparison.stats", "corpus.generate", "corpus.sampler"},
     "prometheus_client": {"publish.prometheus"},
     "psutil": {"engine", "record.host", "telemetry"},
     "rich": {"progress.paint"},
-    "scipy": {"comparison.stats"},
+    "scipy": {"capacity.curve", "comparison.stats"},
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download", "publish.grafana"},
     "uvloop": {"null_server", "worker"},
