@@ -28,5 +28,5 @@ class Steps(Listener):
 
     @property
     def search(self) -> CapacitySearch | None:
-        """What a search for capacity has found so far, for the record; None of other races."""
+        """The search for a capacity as far as it is, for the record; None of other races."""
         return None
