@@ -144,7 +144,7 @@ def objectives_of(records: Iterable[RaceRecord]) -> dict[tuple[str, str], list[O
 
 def worst_objective(results: Sequence[ObjectiveResult]) -> ObjectiveResult:
     """Return one that is not held, else one that could not be judged, else the first one."""
-    return min(results, key=lambda each: (False, None, True).index(each.held))
+    return min(results, key=lambda each: (False, None, True).index(each.holds))
 
 
 def judged_objectives(records: Iterable[RaceRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -153,19 +153,19 @@ def judged_objectives(records: Iterable[RaceRecord]) -> tuple[tuple[str, ...], t
     Without any objective, the latter says so.
     """
     found = {f"{text} of {label}": worst_objective(all_of) for (label, text), all_of in objectives_of(records).items()}
-    missed = tuple(name for name, worst in found.items() if worst.held is False)
-    unknown = tuple(f"{name} ({worst.reason})" for name, worst in found.items() if worst.held is None)
+    missed = tuple(name for name, worst in found.items() if worst.holds is False)
+    unknown = tuple(f"{name} ({worst.reason})" for name, worst in found.items() if worst.holds is None)
     return missed, unknown if found else ("no task has an objective",)
 
 
 def objective_text(label: str, objective: ObjectiveResult) -> str:
     """Return in words how the figures of a task, by its label, hold an objective."""
-    if objective.held is None:
+    if objective.holds is None:
         return f"{label}: {objective.text} could not be judged: {objective.reason}"
     figure = re.split("[<>]", objective.text)[0].strip()
     value = "" if objective.value is None else f"{figure} is {format_number(objective.value)} {objective.unit}"
     said = ", and ".join(filter(None, (value, objective.reason)))
-    return f"{label}: {objective.text} is {'held' if objective.held else 'not held'}: {said}"
+    return f"{label}: {objective.text} is {'held' if objective.holds else 'not held'}: {said}"
 
 
 def task_label(record: RaceRecord, task: TaskResult) -> str:
@@ -355,7 +355,7 @@ def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice
 def _objective_notices(record: RaceRecord) -> Iterator[Notice]:
     """Yield a notice for each objective that is not held, or could not be judged."""
     for label, objective in objective_results(record):
-        if not objective.held:
+        if not objective.holds:
             worse = (objective.value or 0.0) * (-1 if ">" in objective.text else 1)
             about = f"{objective.text} of {label}"
             yield Notice(objective_text(label, objective), about=about, worse=worse)

@@ -185,7 +185,7 @@ class SlicePlan:
 
 @dataclass(frozen=True)
 class ObjectiveResult:
-    """An objective of a task (`text`), and whether its figures held it; `held` is None if that could not be judged.
+    """An objective of a task (`text`), and whether its figures held it; `holds` is None if that could not be judged.
 
     `value` is the figure in `unit`, None if it is not known: a percentile among late requests without a time. `reason`
     is a sentence on why it is not judged, or not held whatever the value is; else empty.
@@ -194,7 +194,7 @@ class ObjectiveResult:
     text: str
     value: float | None
     unit: str
-    held: bool | None
+    holds: bool | None
     reason: str = ""
 
 

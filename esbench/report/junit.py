@@ -58,7 +58,7 @@ def _objective_cases(suite: ET.Element, contender: Side) -> Iterator[str]:
     """Add a test for each objective of the contender's tasks; yield the kind of its result, empty if it passed."""
     for (label, text), results in objectives_of(contender.records).items():
         case, worst = ET.SubElement(suite, "testcase", classname=printable(label), name=text), worst_objective(results)
-        tag = {False: "failure", None: "skipped", True: ""}[worst.held]
+        tag = {False: "failure", None: "skipped", True: ""}[worst.holds]
         if tag:
             ET.SubElement(case, tag, message=printable(objective_text(label, worst)))
         else:

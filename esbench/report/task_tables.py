@@ -153,7 +153,7 @@ _OBJECTIVES: tuple[ColumnOf[tuple[str, ObjectiveResult]], ...] = (
     ColumnOf("Objective", "objective", read=lambda found: found[1].text),
     ColumnOf("Value", "value", numeric=True, read=lambda found: found[1].value),
     ColumnOf("Unit", "unit", spare=1, read=lambda found: found[1].unit),
-    ColumnOf("Held", "held", read=lambda found: found[1].held),
+    ColumnOf("Held", "held", read=lambda found: found[1].holds),
     ColumnOf("", "reason", for_programs=True, read=lambda found: found[1].reason),
 )
 

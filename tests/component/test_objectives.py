@@ -36,7 +36,7 @@ def test_objectives_that_are_held_are_in_table_page_and_record(
     table = outcome.stdout.partition("Objectives")[2]
     assert [line.split()[-1] for line in table.splitlines() if line.startswith("closed")][:2] == ["yes", "yes"]
     (task,) = [task for task in races.record().tasks if task.name == "closed"]
-    found = [(each.text, each.unit, each.held, each.reason) for each in task.objectives]
+    found = [(each.text, each.unit, each.holds, each.reason) for each in task.objectives]
     assert found == [("p50 < 5000 ms", "ms", True, ""), ("errors <= 0 %", "%", True, "")]
     assert task.within_ms == {"5000": 100.0}
     assert "All objectives were held." in page.read_text()
@@ -56,7 +56,7 @@ def test_an_objective_that_cannot_be_judged_is_exit_status_4(races: Races, serve
     said = "cannot be judged: p99 < 1000 ms of closed (100 requests are too few for p99)"
     assert (outcome.code, outcome.error) == (4, f"esbench: --fail-on=objectives: {said}")
     (task,) = [task for task in races.record().tasks if task.name == "closed"]
-    assert [each.held for each in task.objectives] == [True, None]
+    assert [each.holds for each in task.objectives] == [True, None]
 
 
 def test_any_round_may_miss_an_objective(races: Races, server: NullServer) -> None:

@@ -90,7 +90,7 @@ def test_an_objective_is_held_or_missed(
     is_open: bool, written: str, times: list[float], others: dict[str, Any], held: bool, value: float | None
 ) -> None:
     result = judge(written, *times, **others, is_open=is_open)
-    assert result.held is held
+    assert result.holds is held
     assert result.value == (None if value is None else pytest.approx(value, rel=1e-3))
     assert result.unit == {"p": "ms", "m": "ms", "t": "ops/s"}.get(written[0], "%")
     assert bool(result.reason) == (value is None)
@@ -99,7 +99,7 @@ def test_an_objective_is_held_or_missed(
 def test_a_percentile_that_is_held_is_not_above_its_limit() -> None:
     """The end of its bucket is: up to 0.1 %."""
     result = judge("p50<50ms", 50.0, 50.0, 50.1)
-    assert (result.held, result.value) == (True, 50.0)
+    assert (result.holds, result.value) == (True, 50.0)
 
 
 def test_a_percentile_among_late_requests_without_a_time_says_how_many_they_are() -> None:
@@ -123,12 +123,12 @@ def test_a_percentile_among_late_requests_without_a_time_says_how_many_they_are(
 )
 def test_what_cannot_be_judged_says_why(written: str, times: list[float], others: dict[str, Any], reason: str) -> None:
     result = judge(written, *times, **others)
-    assert (result.held, result.reason) == (None, reason)
+    assert (result.holds, result.reason) == (None, reason)
 
 
 def test_where_the_rate_was_missed_no_objective_on_times_is_held() -> None:
     for written in ("p99<50ms", "within 50ms>=99%", "mean<5ms"):
         result = judge(written, *FAST, checks=[BUSY, RATE])
-        assert (result.held, result.reason) == (False, RATE.message)
-    assert judge("errors<1%", *FAST, checks=[RATE]).held
-    assert judge("throughput>=100", *FAST, checks=[RATE]).held
+        assert (result.holds, result.reason) == (False, RATE.message)
+    assert judge("errors<1%", *FAST, checks=[RATE]).holds
+    assert judge("throughput>=100", *FAST, checks=[RATE]).holds

@@ -74,7 +74,7 @@ def test_a_record_of_schema_5_is_read_with_what_it_has() -> None:
     old, new = decode_record(GOLDEN.with_name("race-schema-5.json").read_bytes()), decode_record(GOLDEN.read_bytes())
     assert old.schema == 5
     assert old.tasks == tuple(replace(task, **OF_SCHEMA_6) for task in new.tasks)
-    assert [(each.text, each.value, each.unit, each.held) for each in task_of(new, "get-by-id").objectives] == [
+    assert [(each.text, each.value, each.unit, each.holds) for each in task_of(new, "get-by-id").objectives] == [
         ("within 2 ms >= 99 %", 99.2, "%", True),
         ("p99.99 < 20 ms", None, "ms", None),
         ("throughput >= 1000", 5199.0, "ops/s", True),

@@ -21,12 +21,12 @@ from esbench.report.junit import junit
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.text import render_text
 
-HELD = ObjectiveResult("p99 < 50 ms", 41.25, "ms", held=True)
-MISSED = replace(HELD, value=71.32, held=False)
+HELD = ObjectiveResult("p99 < 50 ms", 41.25, "ms", holds=True)
+MISSED = replace(HELD, value=71.32, holds=False)
 OVERLOADED = replace(MISSED, reason="only 80.0% of the target rate was reached")
-BROKEN = ObjectiveResult("p99 < 50 ms", None, "ms", held=False, reason="10.0% of the requests were late")
-UNJUDGED = replace(BROKEN, held=None, reason="9 requests are too few for p99")
-FEW_OPS = ObjectiveResult("throughput >= 1000", 912.5, "ops/s", held=False)
+BROKEN = ObjectiveResult("p99 < 50 ms", None, "ms", holds=False, reason="10.0% of the requests were late")
+UNJUDGED = replace(BROKEN, holds=None, reason="9 requests are too few for p99")
+FEW_OPS = ObjectiveResult("throughput >= 1000", 912.5, "ops/s", holds=False)
 
 
 def race(*objectives: ObjectiveResult, race_id: str = "a") -> RaceRecord:
