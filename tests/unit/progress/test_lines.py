@@ -17,21 +17,6 @@ from esbench.race.corpora import CorpusJobs
 from esbench.record.model import HostEvent
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def progress(lines: list[str], clock: Clock) -> LineProgress:
-    return LineProgress(lines.append, clock)
-
-
 def pass_time(progress: LineProgress, clock: Clock, seconds: int) -> None:
     for _ in range(seconds):
         clock.now_s += 1

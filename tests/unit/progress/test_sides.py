@@ -83,21 +83,6 @@ def raced(progress: FollowingProgress | Quiet, rates: Sequence[int] = (1000, 110
     return [Scripted(side, f"r-{name}", rate) for side, name, rate in zip(sides, names, rates, strict=True)]
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def lines() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def progress(lines: list[str], clock: Clock) -> LineProgress:
-    return LineProgress(lines.append, clock)
-
-
 def test_a_finished_task_is_one_line_of_both_sides(progress: LineProgress, lines: list[str]) -> None:
     races = raced(progress)
     at_once(races, "arrive", "begin", "measure", "end")
