@@ -57,7 +57,7 @@ VARIANTS: Mapping[str, Variant] = {
 def esbench(*arguments: str) -> str:
     """Run a command of esbench; what it prints."""
     print(f"esbench {' '.join(arguments)}", file=sys.stderr, flush=True)
-    return subprocess.run([*ESBENCH, *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([*ESBENCH, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def fixed_node() -> str:
@@ -101,7 +101,7 @@ def write_track(folder: Path, variant: Variant, task_s: float) -> None:
         ],
         "variables": [{"name": "order", "type": "corpus-document", "corpus": "orders"}],
         "operations": [
-            {"name": "get-by-id", "operation-type": "get", "index": "orders", "id": "$[[order.id]]"},
+            {"name": "get-by-id", "operation-type": "get", "index": "orders", "id": "$[[order._id]]"},
             {
                 "name": "term-query",
                 "operation-type": "search",
