@@ -13,7 +13,7 @@ A search for p99 < 50 ms whose closed loop reached 1,000/s goes like this (late:
     found      carries 763/s [738, 786]
 
 A probe never passes or fails by itself. One that was overloaded, or ended early, is no point of a curve, as nothing was
-steady: it only bounds the search. A probe whose driver was the limit is void, and repeated once.
+steady: it only bounds the search. A probe whose driver was the limit is void, and repeated twice at most.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _MOST_FITS = 5  # until the probes near the estimate stay the same
 _STEEP = 100.0  # a slope above it is a cliff
 _CLEARLY, _HOPELESS = 2.0, 5.0  # times the share that may be late
 _NEAREST, _FARTHEST = 0.01, 0.15  # of a probe from the estimate
+_MOST_TRIES = 3  # of a rate whose probes are void
 _OVERLOADED = 0.3  # of the way from the share that may be late to all
 
 
@@ -69,10 +70,10 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
             measured_s = min(_LONGEST_S, PROBE_S * (1 + since // _LONGER_AFTER))
     elif held:
         rate_per_s = held * _FACTOR ** len(usable)
-    ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) > 1)])
+    ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])
     if rate_per_s >= ceiling:
         if held >= (1 - _NEAREST) * ceiling or ceiling in voided:
-            return FoundCapacity("at least" if held else "no rate", held, held, math.inf)
+            return FoundCapacity("at least", held, held, math.inf)
         rate_per_s = ceiling
     return Probe(rate_per_s, measured_s, stage)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
     from esbench.race.race import RacePlan
+    from esbench.race.steps import Steps
     from esbench.race.track import RacedTrack
     from esbench.record.sessions import Pacing, RaceSession
     from esbench.report.table_model import Cell, ReportDocument, Section
@@ -28,17 +29,19 @@ def dry_run(
     flags: Mapping[str, Any],
     progress: Progress,
     session: RaceSession | None = None,
+    steps: Steps | None = None,
 ) -> int:
     """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
 
-    Of a `session` whose sides are raced at once, print its rounds, too.
+    Of a `session` whose sides are raced at once, print its rounds, too. `steps`: those of the races, if they are not
+    the challenge's.
     """
     from esbench.cli.output import print_document
     from esbench.operations import builtin_operations
     from esbench.race.race import plan
     from esbench.race.round import shaped
 
-    plans = {name: plan(options, builtin_operations(), progress) for name, options in sides.items()}
+    plans = {name: plan(options, builtin_operations(), progress, steps) for name, options in sides.items()}
     at_once: tuple[tuple[Cell, ...], ...] = ()
     if session and session.pacing:
         for made in plans.values():

@@ -6,13 +6,14 @@ The search itself is pure (esbench.capacity.search): it is shown what each probe
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from esbench.capacity.search import next_of
 from esbench.cluster.client import Cluster
-from esbench.errors import UsageError, did_you_mean
+from esbench.errors import RaceError, UsageError, did_you_mean
+from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
@@ -34,7 +35,7 @@ _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.
 
 @dataclass(frozen=True)
 class CapacityOptions:
-    """The options of a search: a task of the challenge, and objectives that count requests.
+    """The options of a search: a task of the challenge, and objectives; without any, those of the task hold.
 
     `beside`: the tasks that run beside each probe, with their rates (1/s). `ceiling_per_s`: what the driver can send.
     """
@@ -50,11 +51,10 @@ class CapacityOptions:
 class Probing(Steps):
     """The steps of a search. What each probe has shown is taken from the seconds that the race reports."""
 
-    def __init__(self, options: CapacityOptions) -> None:
-        self._options = options
-        limits_ms = {limit for each in options.objectives if (limit := each.limit_ms) is not None}
-        self._limits_ms = tuple(sorted(limits_ms))
-        self._found = CapacitySearch(options.task, tuple(each.text for each in options.objectives), options.beside)
+    def __init__(self, options: CapacityOptions, progress: Progress) -> None:
+        self._options, self._progress = options, progress
+        self._objectives = options.objectives
+        self._found = CapacitySearch(options.task, (), options.beside)
         self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective
 
     @property
@@ -66,6 +66,10 @@ class Probing(Steps):
         task and those beside it in a closed loop as its last step."""
         number, self._task = _step_of(challenge, self._options.task, "--task")
         _check(self._task, types, "--task")
+        self._objectives = self._objectives or self._task.objectives
+        _check_objectives(self._objectives, self._task)
+        self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
+        self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
         for task in self._beside:
             _check(task, types, "--while")
@@ -74,12 +78,12 @@ class Probing(Steps):
 
     def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
         yield from challenge.steps
-        options = self._options
-        most_late = tuple(each.most_ratio for each in options.objectives if each.most_ratio is not None)
-        terms = SearchTerms(
-            *(most_late, self._result.throughput.mean or 0.0),
-            *(options.ceiling_per_s, options.budget_s, options.sustain_s),
-        )
+        options, closed_per_s = self._options, self._result.throughput.mean
+        if not closed_per_s:
+            what = f"nothing was answered in the closed loop of {_CLOSED_S:.0f} s from which the search begins"
+            raise RaceError(what, where=f'task "{self._task.name}"')
+        most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
+        terms = SearchTerms(most_late, closed_per_s, options.ceiling_per_s, options.budget_s, options.sustain_s)
         self._found = replace(self._found, terms=terms)
         names: set[str] = set()
         while isinstance(found := next_of(terms, self._found.probes), Probe):
@@ -91,6 +95,7 @@ class Probing(Steps):
             yield self._probe(name, found)
             seen = self._seen(found, time.monotonic() - began_s)
             self._found = replace(self._found, probes=(*self._found.probes, seen))
+            self._progress.say(_news(name, seen, terms))
         self._found = replace(self._found, found=found)
 
     def step_begins(self, number: int, step: Step) -> None:
@@ -106,11 +111,11 @@ class Probing(Steps):
             self._result: TaskResult = result
 
     def enough(self) -> bool:
-        late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._options.objectives)
-        return any(so_far > most for so_far, most in zip(late, self._most_late, strict=False))
+        late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._objectives)
+        return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
 
     def _closed(self) -> Step:
-        task = replace(self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0)
+        task = replace(self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0, objectives=())
         return self._step(_for_a_time(task, _CLOSED_WARMUP_S, _CLOSED_S))
 
     def _probe(self, name: str, probe: Probe) -> Step:
@@ -142,7 +147,7 @@ class Probing(Steps):
 
     def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
         is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 1
-        counts = tuple(self._counts(objective, probe) for objective in self._options.objectives)
+        counts = tuple(self._counts(objective, probe) for objective in self._objectives)
         void = next((c.message for c in self._result.checks if c.level == "unusable" and c.subject != "rate"), "")
         return SeenProbe(probe, counts, took_s, void, is_cut_short, self._result.name)
 
@@ -175,7 +180,18 @@ def _for_a_time(task: Task, warmup_s: float, measured_s: float) -> Task:
         warmup_iterations=None,
         iterations=None,
         requests=None,
+        ignore_response_error_level="non-fatal",  # failed requests are counted
     )
+
+
+def _news(name: str, seen: SeenProbe, terms: SearchTerms) -> str:
+    if seen.void:
+        return f"{name} is void: {seen.void}"
+    late = ", ".join(
+        f"{counts.late_ratio:.2%} late of {most:.4g} % allowed"
+        for counts, most in zip(seen.counts, (100 * ratio for ratio in terms.most_late), strict=True)
+    )
+    return f"{name}: {late}{', ended early' if seen.cut_short else ''}"
 
 
 def _names(task: str, probe: Probe) -> Iterator[str]:
@@ -206,6 +222,21 @@ def _check(task: Task, types: OperationTypes, option: str) -> None:
     if kind.ends(task.operation.params):
         what = f'task "{task.name}" ends with its documents, and a probe of a rate sends requests for any time'
         raise UsageError(what, where=option, hint="name a task that draws its documents, such as an insert")
+
+
+def _check_objectives(objectives: Sequence[Objective], task: Task) -> None:
+    """Raise a UsageError for no objectives, and for those that say nothing about a share of the requests."""
+    if not objectives:
+        what = f'task "{task.name}" has no objectives'
+        raise UsageError(what, where="--task", hint='say --objective "p99<50ms"')
+    for objective in objectives:
+        if objective.most_ratio is None:
+            what = f'"{objective.text}" counts no requests, and a search for capacity does'
+            raise UsageError(what, where="--objective", hint='say "p99<50ms", "within 50ms>=99%" or "errors<0.1%"')
+        if not 0 < objective.most_ratio < 1:
+            share = "no" if not objective.most_ratio else "every"
+            what = f'"{objective.text}" allows {share} request to be late, which no number of requests can prove'
+            raise UsageError(what, where="--objective", hint='say "p99.9<50ms" or "errors<0.1%"')
 
 
 def _without_measured(step: Step, types: OperationTypes) -> Step:

@@ -145,14 +145,14 @@ class RacePlan:
     warnings: tuple[str, ...] = ()
 
 
-def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacePlan:
-    """Return what a race with these options would do. Nothing is started, written or deleted.
+def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacePlan:
+    """Return what a race with these options and steps would do. Nothing is started, written or deleted.
 
     Raises an EsbenchError for faults of the options, the track or the cluster.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
-        cluster, raced = _reached(options, types, progress, stack)
+        cluster, raced = _reached(options, types, progress, stack, steps)
         targets, refusal = RacedTargets(options, raced, cluster), None
         warnings = (*check_workers(options.workers), *raced.warnings)
         try:
@@ -165,12 +165,12 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
 
 
 def _reached(
-    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack
+    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack, steps: Steps | None = None
 ) -> tuple[RacedCluster, RacedTrack]:
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     cluster = RacedCluster(options, progress, folder, stack)
-    return cluster, _raced_track(options, cluster, types, progress, Pace(), Steps())
+    return cluster, _raced_track(options, cluster, types, progress, Pace(), steps or Steps())
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:

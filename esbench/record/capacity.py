@@ -101,7 +101,8 @@ class FoundCapacity:
     did not.
 
     `why`: "precise"; "cliff"; "flat": late requests hardly depend on the rate, no budget would settle it; "out of
-    time"; "at least": the driver cannot send more; "no rate": not even the lowest holds. `binding`: the number of the
+    time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
+    holds. `binding`: the number of the
     objective with the lowest capacity. `curves`: by objective, None without one.
     """
 
