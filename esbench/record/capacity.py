@@ -102,8 +102,7 @@ class FoundCapacity:
 
     `why`: "precise"; "cliff"; "flat": late requests hardly depend on the rate, no budget would settle it; "out of
     time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
-    holds. `binding`: the number of the
-    objective with the lowest capacity. `curves`: by objective, None without one.
+    holds. `binding`: the number of the objective with the lowest capacity. `curves`: by objective, None without one.
     """
 
     why: str
