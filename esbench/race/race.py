@@ -102,12 +102,14 @@ def run(
                     *(interrupts, pace, steps, coordinator, target, stock, raced.types),
                     *(recording, audience, telemetry, targets),
                 )
-                for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                try:
+                    for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                        recording.keep_search(steps.search)
+                        reads.before(step)
+                        load.run(number, step)
+                        reads.after(step)
+                finally:
                     recording.keep_search(steps.search)
-                    reads.before(step)
-                    load.run(number, step)
-                    reads.after(step)
-                recording.keep_search(steps.search)
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*targets.remember(raced.challenge.steps))
