@@ -89,7 +89,9 @@ class Probing(Steps):
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
         if self._task in self._beside:
-            raise UsageError(f"{self._task.name} is the task that is searched", where="--while", hint="name another one")
+            raise UsageError(
+                f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
+            )
         for task in self._beside:
             _check(task, types, "--while")
         before = (_without_measured(step, types) for step in challenge.steps[:number])
@@ -99,7 +101,9 @@ class Probing(Steps):
         yield from challenge.steps
         options, closed_per_s = self._options, self._result.throughput.mean
         if not closed_per_s:
-            what = f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
+            what = (
+                f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
+            )
             raise RaceError(what, where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
         terms = SearchTerms(
@@ -137,7 +141,9 @@ class Probing(Steps):
         return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
 
     def _closed(self) -> Step:
-        task = replace(self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0, objectives=())
+        task = replace(
+            self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0, objectives=()
+        )
         times = self._options.times
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 
