@@ -296,10 +296,11 @@ def best_blocks(block_variance: ArrayLike, round_variance: ArrayLike, cost: Arra
     return np.clip(np.where(between > 0, best, 2 * np.asarray(blocks)), FEWEST_BLOCKS, MOST_BLOCKS)
 
 
-def share_bounds(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+def share_bounds(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Return the lower and upper bound of a share with `hits` in `trials`, each one-sided at a level (0 to 1).
 
-    Exact (Clopper and Pearson, Biometrika 26, 1934). ValueError without trials, or with more hits than trials.
+    Exact (Clopper and Pearson, Biometrika 26, 1934); counts that are divided by a dispersion need not be whole.
+    ValueError without trials, or with more hits than trials.
     """
     if not 0 <= hits <= trials or trials < 1:
         raise ValueError(f"{hits} hits in {trials} trials are no share")

@@ -12,7 +12,7 @@ from esbench.errors.short import first_of
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Schedule, Task
 from esbench.race.options import RaceOptions
-from esbench.record.capacity import CapacitySearch, KnownCapacity
+from esbench.record.capacity import FoundCapacity, KnownCapacity
 from esbench.record.store import LAST, RaceStore
 from esbench.track.library import options_of
 from esbench.units import PERCENT, Rate, format_number
@@ -37,7 +37,7 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
     if search.found is None:
         what = f"the search of race {record.race_id} has not ended: its status is {record.status}"
         raise UsageError(what, where=where, hint="name another race, or search again")
-    if not _has_rate(search):
+    if not _has_rate(search.found):
         what = f'race {record.race_id} has found no rate at which task "{search.task}" holds'
         raise UsageError(f"{what} {' and '.join(search.objectives)}", where=where, hint="name another race")
     probed = {probe.task for probe in search.probes}
@@ -49,13 +49,13 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
 def _newest(store: RaceStore, where: str) -> str:
     entries, _ = store.entries()
     for entry in entries:
-        if entry.capacity is not None and _has_rate(entry.capacity):
+        if entry.capacity is not None and _has_rate(entry.capacity.found):
             return entry.race_id
     raise UsageError("no race has found a capacity", where=where, hint=_ANY_SEARCH)
 
 
-def _has_rate(search: CapacitySearch) -> bool:
-    return search.found is not None and 0 < search.found.rate_per_s < math.inf
+def _has_rate(found: FoundCapacity | None) -> bool:
+    return found is not None and 0 < found.rate_per_s < math.inf
 
 
 def in_percent(challenge: Challenge) -> list[Task]:

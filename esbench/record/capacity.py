@@ -53,6 +53,18 @@ class LateCounts:
         """The share of late requests, 0 if none was due."""
         return sum(self.late) / max(1, sum(self.due))
 
+    @property
+    def dispersion(self) -> float:
+        """The variance of late requests between the batches over that of independent ones, 1 at least.
+
+        Pearson's chi-squared over its degrees of freedom (McCullagh and Nelder, Generalized Linear Models, 1989, 4.5).
+        """
+        share, batches = self.late_ratio, len(self.due)
+        if not 0 < share < 1 or batches < 2:
+            return 1.0
+        squares = sum((late - due * share) ** 2 for due, late in zip(self.due, self.late, strict=True))
+        return max(1.0, squares * batches / (batches - 1) / (sum(self.due) * share * (1 - share)))
+
 
 @dataclass(frozen=True)
 class SeenProbe:

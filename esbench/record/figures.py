@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
 from operator import attrgetter
+from typing import Any
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
@@ -105,6 +106,12 @@ def reported_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
 def is_usable(task: TaskResult) -> bool:
     """True if the figures of a task may be used: none of its checks is unusable."""
     return all(check.level != "unusable" for check in task.checks)
+
+
+def judged_checks(record: RaceRecord, task: TaskResult) -> tuple[Check, ...]:
+    """Return the checks of a task, of a probe without those about its rate: a search tries rates that are too high."""
+    is_probe = record.capacity is not None and task.name in (seen.task for seen in record.capacity.probes)
+    return tuple(check for check in task.checks if not (is_probe and check.subject == "rate"))
 
 
 def missed_target(task: TaskResult) -> bool:
@@ -210,7 +217,8 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
-        found.extend(_task_notices(task, task_label(record, task), record.failure or ""))
+        judged = replace(task, checks=judged_checks(record, task))
+        found.extend(_task_notices(judged, task_label(record, task), record.failure or ""))
     found.extend(_shared_notices(record))
     found.extend(_objective_notices(record))
     return tuple(found)
@@ -223,7 +231,7 @@ def failed_checks(record: RaceRecord) -> str:
     """
     failed: dict[tuple[str, str], list[str]] = {}
     for task in reported_tasks(record):
-        for check in task.checks:
+        for check in judged_checks(record, task):
             if check.level != "ok":
                 failed.setdefault((check.level, check.name), []).append(task_label(record, task))
     worst_first = sorted(failed.items(), key=lambda item: item[0][0] != "unusable")
@@ -291,6 +299,13 @@ def cache_hits_percent(task: TaskResult, cache: str) -> float | None:
     counters = task.telemetry.get("cluster", {})
     hits, misses = (counters.get(f"{cache}_cache_{what}", 0) for what in ("hits", "misses"))
     return 100 * hits / (hits + misses) if hits + misses > 0 else None
+
+
+def node_figure(task: TaskResult, name: str, kind: str = "") -> float | None:
+    """Return a figure of the nodes during a task, of one that has several the given kind (mean, peak, last); None if it
+    is unknown."""
+    found: Any = task.telemetry.get("nodes", {}).get(name)
+    return found.get(kind) if isinstance(found, Mapping) else found
 
 
 def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esbench.record.figures import (
-    is_usable,
+    judged_checks,
     judged_objectives,
     missed_target,
     objectives_of,
@@ -15,6 +15,7 @@ from esbench.record.figures import (
     task_label,
 )
 from esbench.record.model import RaceRecord, Subject, TaskResult
+from esbench.report.capacity import FOUND, ShownSearch, search_of, sentence
 from esbench.report.race_summary import race_facts
 from esbench.report.table_model import Column
 from esbench.report.text import cell_text
@@ -35,18 +36,18 @@ class Sentence:
 
 def sentences(record: RaceRecord) -> Iterator[Sentence]:
     """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, objectives (if any),
-    errors, the driver.
+    errors, the driver. The result of a search for capacity stands for target rates.
 
     Without a task there is nothing to say about rates, errors and the driver.
     """
-    tasks = reported_tasks(record)
+    tasks, shown = reported_tasks(record), search_of(record)
     yield _status(record)
     if not tasks:
         yield Sentence("", "No task was measured.")
         return
-    if unusable := [task for task in tasks if not is_usable(task)]:
+    if unusable := [task for task in tasks if any(check.level == "unusable" for check in judged_checks(record, task))]:
         yield Sentence("bad", "Some figures must not be used:", _names(record, unusable))
-    yield _rates(record, tasks)
+    yield _rates(record, tasks) if shown is None else _searched(shown)
     yield from _objectives(record)
     yield _errors(tasks)
     yield _driver(record, tasks)
@@ -60,6 +61,11 @@ def _status(record: RaceRecord) -> Sentence:
     if record.test_mode:
         return Sentence("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
     return Sentence("good", "The race is complete.")
+
+
+def _searched(shown: ShownSearch) -> Sentence:
+    why = shown.found.why if shown.found else ""
+    return Sentence("good" if why in FOUND else "bad" if why == "no rate" else "warning", f"{sentence(shown)}.")
 
 
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
