@@ -115,7 +115,7 @@ class Probing(Steps):
         return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
 
     def _closed(self) -> Step:
-        task = replace(self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0, objectives=())
+        task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
         return self._step(_for_a_time(task, _CLOSED_WARMUP_S, _CLOSED_S))
 
     def _probe(self, name: str, probe: Probe) -> Step:
