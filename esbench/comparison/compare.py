@@ -40,7 +40,8 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
         ours, theirs = (tuple(map(Race.of, side.records)) for side in sides)
         design = Design(ours, theirs, places_in_session(*sides), history, at_once)
-        answered = answers.task_answers(*map(_without_search, sides), options.answers)
+        compared = _without_search(sides[0]), _without_search(sides[1])
+        answered = answers.task_answers(*compared, options.answers)
         differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)
         rows = (*capacity_rows(design, differences), *candidate_rows(design, differences, own))
         judged_together.append((sides, design, differences, answered, rows))
@@ -54,7 +55,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         moved = tuple(causes.causes(design, of_tasks))
         notices = (
             *(Notice(causes.text(each), note=True) for each in moved),
-            *_notices(*map(_without_search, sides), differences, design),
+            *_notices(_without_search(sides[0]), _without_search(sides[1]), differences, design),
             *answers.notices(answered),
         )
         pairs.append(

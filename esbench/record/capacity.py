@@ -31,7 +31,10 @@ class SearchTerms:
 
 @dataclass(frozen=True)
 class Probe:
-    """A rate (1/s) to send, and for how long it is measured (s). `stage`: bracket, near or sustain."""
+    """A rate (1/s) to send, and for how long it is measured (s).
+
+    `stage`: bracket, near or sustain; other: another side of a duel asked for it.
+    """
 
     rate_per_s: float
     measured_s: float
