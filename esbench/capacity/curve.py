@@ -89,7 +89,7 @@ def _batch_dispersion(probes: Sequence[LateCounts]) -> float:
     squares = expected = 0.0
     for probe in probes:
         due, late = np.array(probe.due, dtype=float), np.array(probe.late, dtype=float)
-        if 0 < (share := probe.late_ratio) < 1:
+        if 0 < (share := probe.late_ratio) < 1 and len(due) > 1:
             squares += float(np.sum((late - due * share) ** 2)) * len(due) / (len(due) - 1)
             expected += float(due.sum()) * share * (1 - share)
     return squares / expected if expected else 1.0

@@ -25,7 +25,7 @@ from dataclasses import replace
 from esbench.capacity.curve import fit
 from esbench.record.capacity import FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
 
-PROBE_S, _LONGEST_S, _LONGER_AFTER = 30.0, 120.0, 6
+_LONGEST, _LONGER_AFTER = 4, 6  # times the first probes; probes near the estimate between two lengths
 _FIRST_RATIO, _FACTOR = 0.5, 1.25  # of the closed loop's throughput; between the first probes
 _NEAR = 1.4  # times the estimate, or through it
 _FEWEST_NEAR, _FEWEST_LATE, _PRECISE = 5, 5.0, 0.05
@@ -51,7 +51,7 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
 def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
     usable, voided = _usable(seen), [each.probe.rate_per_s for each in seen if each.void]
     held = max((each.probe.rate_per_s for each in usable if _holds(terms, each)), default=0.0)
-    rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, PROBE_S, "bracket"
+    rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, terms.probe_s, "bracket"
     if missed := [each for each in usable if not _holds(terms, each)]:
         lowest = min(missed, key=lambda each: each.probe.rate_per_s)
         if not held and lowest.probe.rate_per_s <= terms.least_per_s:
@@ -67,7 +67,7 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
                 last = _of_curves(terms, usable, "out of time")
                 return last or FoundCapacity("out of time", held, held, lowest.probe.rate_per_s, _worst(terms, lowest))
             rate_per_s, stage = found, "near"
-            measured_s = min(_LONGEST_S, PROBE_S * (1 + since // _LONGER_AFTER))
+            measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
     elif held:
         rate_per_s = held * _FACTOR ** max(1, _asked(usable))
     ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])

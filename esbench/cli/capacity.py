@@ -71,8 +71,7 @@ def capacity(**flags: Any) -> int:
         return race_and_report(options, flags, progress, steps)[1]
 
 
-# A search asks for no answers, and its figures mean something.
-_NOT_ASKED: Mapping[str, Any] = {"answers": False, "test_mode": False}
+_NOT_ASKED: Mapping[str, Any] = {"answers": False}  # to be compared
 capacity.params = [param for param in capacity.params if param.name not in _NOT_ASKED]
 
 
@@ -81,10 +80,10 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     ones."""
     from esbench.measure.objectives import parse_objective
     from esbench.race.host_limits import most_per_s
-    from esbench.race.probing import CapacityOptions
+    from esbench.race.probing import CapacityOptions, in_test_mode
     from esbench.units import parse_duration
 
-    return CapacityOptions(
+    asked = CapacityOptions(
         flags["task"],
         tuple(map(parse_objective, flags["objectives"])),
         dict(map(_task_and_rate, flags["beside"])),
@@ -92,6 +91,7 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
         parse_duration(flags["budget"], "--budget"),
         parse_duration(flags["sustain"], "--sustain"),
     )
+    return in_test_mode(asked) if options.test_mode else asked
 
 
 def _task_and_rate(text: str) -> tuple[str, float]:

@@ -27,8 +27,7 @@ from esbench.record.model import TaskResult
 from esbench.units import Rate
 
 _BATCHES = 15  # equal parts of a probe
-_CLOSED_WARMUP_S, _CLOSED_S = 5.0, 15.0
-_RAMP_S, _DISCARDED_S, _DISCARDED_LIMITS = 2.0, 3.0, 20
+_DISCARDED_LIMITS = 20
 _CERTAIN = 20  # times the late requests that a probe may have: it ends
 _CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -49,6 +48,17 @@ def agreed_by(pace: Pace) -> Choose:
 
 
 @dataclass(frozen=True)
+class ProbeTimes:
+    """The lengths, in seconds, of the closed loop and of a probe: both discard some time, after a probe's ramp."""
+
+    closed_discarded_s: float = 5.0
+    closed_s: float = 15.0
+    ramp_s: float = 2.0
+    discarded_s: float = 3.0  # or 20 limits, where that is longer
+    probe_s: float = SearchTerms.probe_s
+
+
+@dataclass(frozen=True)
 class CapacityOptions:
     """The options of a search: a task of the challenge, and objectives; without any, those of the task hold.
 
@@ -61,6 +71,13 @@ class CapacityOptions:
     ceiling_per_s: float
     budget_s: float
     sustain_s: float
+    times: ProbeTimes = ProbeTimes()
+
+
+def in_test_mode(options: CapacityOptions) -> CapacityOptions:
+    """Return options of a search that shows within seconds that it works; its figures mean nothing."""
+    times = ProbeTimes(closed_discarded_s=0.2, closed_s=1.0, ramp_s=0.2, discarded_s=0.3, probe_s=1.0)
+    return replace(options, budget_s=min(10.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
 
 
 class Probing(Steps):
@@ -89,6 +106,8 @@ class Probing(Steps):
         self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
+        if self._task in self._beside:
+            raise UsageError(f"{self._task.name} is the task that is searched", where="--while", hint="name another one")
         for task in self._beside:
             _check(task, types, "--while")
         before = (_without_measured(step, types) for step in challenge.steps[:number])
@@ -98,10 +117,13 @@ class Probing(Steps):
         yield from challenge.steps
         options, closed_per_s = self._options, self._result.throughput.mean
         if not closed_per_s:
-            what = f"nothing was answered in the closed loop of {_CLOSED_S:.0f} s from which the search begins"
+            what = f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
             raise RaceError(what, where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
-        terms = SearchTerms(most_late, closed_per_s, options.ceiling_per_s, options.budget_s, options.sustain_s)
+        terms = SearchTerms(
+            *(most_late, closed_per_s, options.ceiling_per_s),
+            *(options.budget_s, options.sustain_s, options.times.probe_s),
+        )
         self._found = replace(self._found, terms=terms)
         names: set[str] = set()
         while isinstance(found := self._choose(terms, self._found.probes), Probe):
@@ -134,21 +156,22 @@ class Probing(Steps):
 
     def _closed(self) -> Step:
         task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
-        return self._step(_for_a_time(task, _CLOSED_WARMUP_S, _CLOSED_S))
+        times = self._options.times
+        return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 
     def _probe(self, name: str, probe: Probe) -> Step:
-        longest_s = max(self._limits_ms, default=0.0) / 1000
+        times, longest_s = self._options.times, max(self._limits_ms, default=0.0) / 1000
         clients = min(_MOST_CLIENTS, round(_CLIENTS_FOR * probe.rate_per_s * longest_s))
         task = replace(
             self._task,
             name=name,
             clients=max(self._task.clients, clients),
-            schedule=Schedule("poisson", Rate(probe.rate_per_s, "ops"), ramp_up_s=_RAMP_S),
+            schedule=Schedule("poisson", Rate(probe.rate_per_s, "ops"), ramp_up_s=times.ramp_s),
             within_ms=self._limits_ms,
             objectives=(),
         )
-        discarded_s = max(_DISCARDED_S, _DISCARDED_LIMITS * longest_s)
-        return self._step(_for_a_time(task, _RAMP_S + discarded_s, probe.measured_s))
+        discarded_s = max(times.discarded_s, _DISCARDED_LIMITS * longest_s)
+        return self._step(_for_a_time(task, times.ramp_s + discarded_s, probe.measured_s))
 
     def _step(self, task: Task) -> Step:
         """Return the step of a task with the tasks beside it, which end with it."""
@@ -164,19 +187,19 @@ class Probing(Steps):
         return Step((task, *others), completed_by=(task.name,) if rates else ())
 
     def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
-        is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 1
+        is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 0.5
         counts = tuple(self._counts(objective, probe) for objective in self._objectives)
         void = next((c.message for c in self._result.checks if c.level == "unusable" and c.subject != "rate"), "")
         return SeenProbe(probe, counts, took_s, void, is_cut_short, self._result.name)
 
     def _counts(self, objective: Objective, probe: Probe) -> LateCounts:
-        """Count the requests of each batch of seconds; those that were never sent belong to the last one."""
+        """Count the requests of each batch of seconds. Those that were never sent are late, in the last one."""
         due, late = [0] * _BATCHES, [0] * _BATCHES
         for second, tally in enumerate(self._seconds):
             batch = min(_BATCHES - 1, int(second * _BATCHES / probe.measured_s))
             due[batch] += tally.requests
             late[batch] += self._late(objective, tally)
-        unsent = self._result.unsent or 0
+        unsent = 0 if objective.limit_ms is None else self._result.unsent or 0
         due[-1] += unsent
         late[-1] += unsent
         used = [number for number in range(_BATCHES) if due[number]]

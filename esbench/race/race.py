@@ -102,12 +102,14 @@ def run(
                     *(interrupts, pace, steps, coordinator, target, stock, raced.types),
                     *(recording, audience, telemetry, targets),
                 )
-                for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                try:
+                    for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                        recording.keep_search(steps.search)
+                        reads.before(step)
+                        load.run(number, step)
+                        reads.after(step)
+                finally:
                     recording.keep_search(steps.search)
-                    reads.before(step)
-                    load.run(number, step)
-                    reads.after(step)
-                recording.keep_search(steps.search)
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*targets.remember(raced.challenge.steps))
@@ -117,7 +119,8 @@ def run(
 def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
     """Return the track that a race with these options and steps would run.
 
-    Raises an EsbenchError for faults that can be found beforehand. Nothing is started; an external cluster is asked for its version.
+    Nothing is started; an external cluster is asked for its version. Raises an EsbenchError for faults that can be
+    found beforehand.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:

@@ -14,7 +14,8 @@ class SearchTerms:
     """The terms of a search. `most_late`: by objective, the share of requests that may be late.
 
     `closed_per_s`: the throughput of the task in a closed loop; `ceiling_per_s`: what the driver can send, infinity if
-    that is not known; `budget_s`: the time of all probes; `sustain_s`: how long the result is held, 0 for not at all.
+    that is not known; `budget_s`: the time of all probes; `sustain_s`: how long the result is held, 0 for not at all;
+    `probe_s`: how long the first probes are measured.
     """
 
     most_late: tuple[float, ...]
@@ -22,6 +23,7 @@ class SearchTerms:
     ceiling_per_s: float = math.inf
     budget_s: float = 1800.0
     sustain_s: float = 120.0
+    probe_s: float = 30.0
 
     @property
     def least_per_s(self) -> float:
