@@ -10,6 +10,7 @@ import click
 from esbench.cli.capacity import capacity_options
 from esbench.cli.command import with_options
 from esbench.errors import UsageError
+from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from esbench.race.pace import Pace
     from esbench.race.probing import Probing
 
-_BUDGET = "15m"
+_BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
 _SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search-budget": "search_budget"}
 _NOT_SEARCHED = {
     "task_time_s": ("--task-time", "probes have a length of their own"),

@@ -91,11 +91,12 @@ def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = (
 
 def without_search(record: RaceRecord) -> RaceRecord:
     """Return a race; one that searched for a capacity without the tasks of its search, which follow from what it has
-    seen."""
+    seen, and without the statistics of its clusters, which count these tasks."""
     if record.capacity is None:
         return record
     begin = next((task.step for task in record.tasks if task.name == record.capacity.closed_task), math.inf)
-    return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin))
+    clusters = {name: replace(cluster, statistics={}) for name, cluster in record.clusters.items()}
+    return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin), clusters=clusters)
 
 
 def _common_tasks(records: Collection[RaceRecord]) -> set[str]:

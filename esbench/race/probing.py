@@ -41,7 +41,7 @@ def agreed_by(pace: Pace) -> Choose:
     """Return the choice of a side of a round: each probe has one rate on all sides, each of which asks in its turn."""
 
     def choose(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
-        side, searches = pace.exchange((terms, seen))
+        side, searches = pace.exchange((terms, tuple(seen)))
         return next_of_sides(searches, side)
 
     return choose
