@@ -107,7 +107,9 @@ class Probing(Steps):
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
         if self._task in self._beside:
-            raise UsageError(f"{self._task.name} is the task that is searched", where="--while", hint="name another one")
+            raise UsageError(
+                f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
+            )
         for task in self._beside:
             _check(task, types, "--while")
         before = (_without_measured(step, types) for step in challenge.steps[:number])
@@ -117,7 +119,9 @@ class Probing(Steps):
         yield from challenge.steps
         options, closed_per_s = self._options, self._result.throughput.mean
         if not closed_per_s:
-            what = f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
+            what = (
+                f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
+            )
             raise RaceError(what, where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
         terms = SearchTerms(

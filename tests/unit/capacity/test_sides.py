@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 import pytest
 from races import golden_race
@@ -92,6 +94,7 @@ def test_a_side_that_holds_no_rate_ends_and_the_other_goes_on() -> None:
 
 def test_the_time_of_a_round_ends_the_searches_of_all_sides() -> None:
     found, searches = searched((500.0, 700.0), 4, budget_s=300.0)
+    assert json.loads(msgspec.json.encode(found))[0]["why"] == found[0].why  # as a record keeps it
     assert "out of time" in {each.why for each in found}
     assert sum(each.took_s for each in searches[0][1]) < 400
 
