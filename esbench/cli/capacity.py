@@ -71,7 +71,7 @@ def capacity(**flags: Any) -> int:
         return race_and_report(options, flags, progress, steps)[1]
 
 
-_NOT_ASKED: Mapping[str, Any] = {"answers": False}  # to be compared
+_NOT_ASKED: Mapping[str, Any] = {"answers": False, "capacity": None}  # to be compared, to have percents of
 capacity.params = [param for param in capacity.params if param.name not in _NOT_ASKED]
 
 

@@ -88,7 +88,7 @@ def _document(options: RaceOptions, plan: RacePlan, side: str, at_once: tuple[tu
 
 
 def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
-    from esbench.units import format_bytes
+    from esbench.units import format_bytes, format_number
 
     raced, info = plan.raced, plan.info
     yield "Dry run", "nothing was started, written or deleted"
@@ -106,6 +106,8 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
         yield "Makes", ", ".join(made)
     if loaded := _loaded(options, plan):
         yield "Documents", loaded
+    if (known := raced.capacity) is not None:
+        yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
 
 
 def _takes(raced: RacedTrack) -> Iterator[tuple[Cell, ...]]:

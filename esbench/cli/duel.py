@@ -10,7 +10,7 @@ import click
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.dry_run import dry_run_option
-from esbench.cli.duel_capacity import search_flags, search_words
+from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, session_flags
@@ -133,6 +133,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 
+duel.params = [CAPACITY if param.name == CAPACITY.name else param for param in duel.params]
 _OWN = {param.name for param in duel.params} | {"baseline"}
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
 

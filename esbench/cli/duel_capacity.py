@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.capacity import capacity_options
-from esbench.cli.command import with_options
+from esbench.cli.command import CapacityText, with_options
 from esbench.errors import UsageError
 from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration
@@ -27,10 +27,15 @@ _NOT_SEARCHED = {
     "plan": ("--plan", "it plans by the spread within tasks, and a search is one value"),
 }
 
+CAPACITY = click.Option(  # in place of that of a race, which always names one
+    ["--capacity"],
+    type=CapacityText(),
+    is_flag=False,
+    flag_value="",
+    metavar="[RACE]",
+    help="Search for the capacity of --task in each race; with RACE: rates in percent are of what it found.",
+)
 search_flags = with_options(
-    click.option(
-        "--capacity", is_flag=False, flag_value="", metavar="", help="Each race searches for the capacity of --task."
-    ),
     click.option("--task", metavar="TASK", help="With --capacity: the task whose rate is searched."),
     click.option(
         "--objective",
@@ -49,19 +54,17 @@ search_flags = with_options(
 
 
 def search_words(context: click.Context) -> tuple[str, ...]:
-    """Return the options of the search that is asked for, as words; none without --capacity.
+    """Return the options of the search that is asked for, as words; none unless --capacity stands alone.
 
     Raises a UsageError for those that do not go together.
     """
     flags = context.params
     given = [option for option, name in _SEARCH.items() if flags[name]]
-    if flags["capacity"] is None:
+    if flags["capacity"] != "":
         if given:
-            raise UsageError(f"--{given[0]} is of a search for a capacity", hint="add --capacity")
+            what = f"--{given[0]} is of a search for a capacity"
+            raise UsageError(what, hint="add --capacity" if flags["capacity"] is None else "say --capacity alone")
         return ()
-    if flags["capacity"]:
-        what = "races search for the capacity, and know none before"
-        raise UsageError(what, where=f"--capacity={flags['capacity']}", hint="say --capacity alone")
     if flags["resume"]:
         what = "--capacity is as the session began with it"
         raise UsageError(what, where=f"--resume={flags['resume']}", hint="leave it out")

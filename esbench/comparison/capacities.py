@@ -28,7 +28,7 @@ from esbench.units import format_number
 
 
 def capacity_rows(design: Design, differences: Sequence[Difference]) -> Iterator[CandidateRow]:
-    """Yield the row of the task whose capacity all races of both sides have searched; nothing if there is none."""
+    """Yield the row of the task whose capacity all races of both sides have searched; else nothing."""
     tasks = {race.record.capacity.task if race.record.capacity else None for race in design.races}
     task = tasks.pop()
     if not tasks and task is not None:

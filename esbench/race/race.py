@@ -244,7 +244,8 @@ def _raced_track(
 ) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
-    raced.challenge = pace.shaped(steps.chosen(raced.challenge, raced.types), raced.types)
+    raced.take(steps.chosen(raced.challenge, raced.types))
+    raced.challenge = pace.shaped(raced.challenge, raced.types)
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
     return raced
@@ -323,6 +324,7 @@ def _first_record(
         environment=host,
         clusters={"default": facts},
         warnings=(*options.client_options.warnings, *raced.warnings, *warnings),
+        capacity_of=raced.capacity,
     )
 
 

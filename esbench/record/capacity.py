@@ -144,3 +144,18 @@ class CapacitySearch:
     def closed_task(self) -> str:
         """The name of the closed loop with which the search begins."""
         return f"{self.task}@closed"
+
+
+@dataclass(frozen=True)
+class KnownCapacity:
+    """A capacity (1/s) that an earlier race has found, of which the rates of a later one are percents.
+
+    `task` and `operation`: those whose requests were counted, of `track`. `why` as in FoundCapacity.
+    """
+
+    race_id: str
+    track: str
+    task: str
+    operation: str
+    rate_per_s: float
+    why: str

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Literal, NotRequired, TypedDict
 
 from esbench.measure.slices import NS, SlicedTime, WholeTime
-from esbench.record.capacity import CapacitySearch
+from esbench.record.capacity import CapacitySearch, KnownCapacity
 
 SCHEMA = 6
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
@@ -472,3 +472,4 @@ class RaceRecord:
     telemetry: Mapping[str, Any] = field(default_factory=dict)  # device -> what is kept of it
     failure: str | None = None
     capacity: CapacitySearch | None = None  # of a race that searched for one
+    capacity_of: KnownCapacity | None = None  # of a race with target rates in percent of it

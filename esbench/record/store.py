@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
+from esbench.record.capacity import CapacitySearch
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
@@ -82,6 +83,7 @@ class RaceEntry:
     session: Session | None = None
     test_mode: bool = False
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
+    capacity: CapacitySearch | None = None
 
 
 # Keys that move to separate files if race.json would be too long: all that lists can do without.

@@ -22,6 +22,7 @@ from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.source import OUTSIDE
+from esbench.units import PERCENT
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -263,6 +264,8 @@ class TaskBuilder:
 
     def _check_rates(self, node: DocumentNode, task: Task) -> None:
         for rate in rates(task.schedule):
+            if rate.unit == PERCENT:  # of requests, which every operation counts
+                continue
             try:
                 self.operation_types.of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:

@@ -135,7 +135,7 @@ def test_in_turns_each_race_is_a_search_of_one_side(races: Races, servers: Sides
         ((*SEARCH, "--warmup=cut"), "--capacity: --warmup does not go with it"),
         ((*SEARCH, "--rounds=auto"), "--capacity: --rounds=auto does not go with it"),
         ((*SEARCH, "--search-budget=soon"), '--search-budget: "soon" is not a duration'),
-        (("--capacity=last", "--task=paced"), "--capacity=last: races search for the capacity, and know none before"),
+        (("--capacity=last", "--task=paced"), "--task is of a search for a capacity (say --capacity alone)"),
         ((*SEARCH, "--resume=last"), "--resume=last: --capacity is as the session began with it (leave it out)"),
     ],
 )
