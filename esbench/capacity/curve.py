@@ -123,7 +123,7 @@ def _crossings(fitted: _Fitted, limit: float, df: int) -> tuple[float, float, fl
     a, b = float(fitted.coefficients[0]) - limit, float(fitted.coefficients[1])
     if b <= 0:
         return math.inf, -1.0, math.inf
-    (aa, ab), (_, bb) = float(special.stdtrit(df, 0.975)) ** 2 * fitted.covariance
+    (aa, ab), (_, bb) = (float(special.stdtrit(df, 0.975)) ** 2 * fitted.covariance).tolist()
     square, linear, constant = b * b - bb, a * b - ab, a * a - aa
     if square <= 0:  # the slope may be zero
         return -a / b, -1.0, math.inf

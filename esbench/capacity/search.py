@@ -57,9 +57,9 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
         if not held and lowest.probe.rate_per_s <= terms.least_per_s:
             why = "no rate" if _excess(terms, lowest) > _HOPELESS else "flat"
             return FoundCapacity(why, 0.0, 0.0, lowest.probe.rate_per_s, _worst(terms, lowest))
-        rate_per_s = max(terms.least_per_s, lowest.probe.rate_per_s / _FACTOR ** len(usable))
+        rate_per_s = max(terms.least_per_s, lowest.probe.rate_per_s / _FACTOR ** max(1, _asked(usable)))
         if held:
-            since = len(usable) - _bracketing(terms, usable)
+            since = _asked(usable[_bracketing(terms, usable) :])
             found = _near(terms, usable, since)
             if isinstance(found, FoundCapacity):
                 return found
@@ -69,7 +69,7 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
             rate_per_s, stage = found, "near"
             measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
     elif held:
-        rate_per_s = held * _FACTOR ** len(usable)
+        rate_per_s = held * _FACTOR ** max(1, _asked(usable))
     ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])
     if rate_per_s >= ceiling:
         if held >= (1 - _NEAREST) * ceiling or ceiling in voided:
@@ -79,7 +79,7 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
 
 
 def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float | FoundCapacity:
-    """Return the next rate near the estimate, or the result. `since`: the number of probes near it so far."""
+    """Return the next rate near the estimate, or the result. `since`: the number of rates near it so far."""
     held = max(each.probe.rate_per_s for each in usable if _holds(terms, each))
     above = [each for each in usable if each.probe.rate_per_s > held]
     over = min((each.probe.rate_per_s for each in above), default=math.inf)
@@ -133,6 +133,11 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCu
         if not 0 < (at := curve.capacity_per_s) < math.inf:
             return None
     return curve
+
+
+def _asked(seen: Sequence[SeenProbe]) -> int:
+    """Return the number of probes that this search asked for: those of a duel's other sides follow another estimate."""
+    return sum(each.probe.stage != "other" for each in seen)
 
 
 def _usable(seen: Sequence[SeenProbe]) -> list[SeenProbe]:

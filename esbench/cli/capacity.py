@@ -65,7 +65,7 @@ def capacity(**flags: Any) -> int:
     with progress_of(flags) as progress:
         check_outputs(flags)
         options = race_options(flags)
-        steps = Probing(_capacity_options(options, flags), progress)
+        steps = Probing(capacity_options(options, flags), progress)
         if flags["dry_run"]:
             return dry_run({"": options}, flags, progress, steps=steps)
         return race_and_report(options, flags, progress, steps)[1]
@@ -75,7 +75,9 @@ _NOT_ASKED: Mapping[str, Any] = {"answers": False, "capacity": None}  # to be co
 capacity.params = [param for param in capacity.params if param.name not in _NOT_ASKED]
 
 
-def _capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> CapacityOptions:
+def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> CapacityOptions:
+    """Return the options of a search of a race. `flags`: those of `esbench capacity` by name. UsageError for wrong
+    ones."""
     from esbench.measure.objectives import parse_objective
     from esbench.race.host_limits import most_per_s
     from esbench.race.probing import CapacityOptions, in_test_mode

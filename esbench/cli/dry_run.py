@@ -129,7 +129,8 @@ def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]
     rounds = f"{'at least ' if session.auto else ''}{session.rounds}"
     within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
     took = f" of {format_duration(round_s)}: {format_duration(session.rounds * round_s)}" if round_s else ""
-    yield "Rounds", f"{rounds}{took}, and what starting nodes and tasks without a time take{within}"
+    others = f"starting nodes{', searches' if session.search else ''} and tasks without a time"
+    yield "Rounds", f"{rounds}{took}, and what {others} take{within}"
 
 
 def _slices(raced: RacedTrack, pacing: Pacing) -> str:

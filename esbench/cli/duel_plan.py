@@ -91,7 +91,7 @@ def _may_be_like(other: RaceSession, session: RaceSession) -> bool:
 
     def frame(each: RaceSession) -> tuple[Any, ...]:
         pacing = each.pacing and replace(each.pacing, task_time_s=None)
-        return each.kind, pacing, [side.name for side in each.sides], each.restart_node, each.before_round
+        return each.kind, pacing, [side.name for side in each.sides], each.restart_node, each.before_round, each.search
 
     return other.pacing is not None and other.rounds_done >= PLAN_ROUNDS and frame(other) == frame(session)
 

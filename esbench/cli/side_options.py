@@ -108,11 +108,14 @@ def _is_flag(param: click.Parameter) -> bool:
 
 
 def words_given(context: click.Context) -> tuple[str, ...]:
-    """Return the options of a race that were given on the command line, as words; defaults are left out."""
+    """Return the options of a race that were given on the command line, as words; defaults are left out, and so is
+    --capacity without a race, which is an option of a duel."""
     given = [
         param
         for param in context.command.params
-        if _name(param) in _PARAMS and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+        if _name(param) in _PARAMS
+        and not (isinstance(param.type, CapacityText) and not context.params[str(param.name)])
+        and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     ]
     return tuple(
         _name(param) if _is_flag(param) else _word(param, str(value))

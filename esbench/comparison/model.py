@@ -22,7 +22,7 @@ FEW_ROUNDS, THESE_NODES, BUSY_BESIDE, OVERLAP = "few rounds", "these nodes", "bu
 DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
 PAIRED, INTERLEAVED, HISTORY = "paired", "interleaved", "history"
-SECTIONS, INDEPENDENT = "sections", "independent"
+SECTIONS, SEARCHES, INDEPENDENT = "sections", "searches", "independent"
 
 SecondsOf = Callable[[RaceRecord], Iterable[SecondLine]]
 AnswersOf = Callable[[RaceRecord], Sequence[Line]]
@@ -122,7 +122,7 @@ class Estimate:
 
     `p` is the p value of no difference, not yet adjusted for other rows; `residual_sd`: the standard deviation of one
     race's ln(value), or (paired) of one round's difference; `method`: paired, interleaved, history, sections,
-    independent.
+    searches, independent.
     """
 
     ratio: float

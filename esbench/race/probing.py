@@ -6,11 +6,12 @@ The search itself is pure (esbench.capacity.search): it is shown what each probe
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from esbench.capacity.search import next_of
+from esbench.capacity.sides import next_of_sides
 from esbench.cluster.client import Cluster
 from esbench.errors import RaceError, UsageError, did_you_mean
 from esbench.events.progress import Progress
@@ -18,9 +19,10 @@ from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
 from esbench.operations import OperationTypes
+from esbench.race.pace import Pace
 from esbench.race.round import is_load
 from esbench.race.steps import Steps
-from esbench.record.capacity import CapacitySearch, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 from esbench.record.model import TaskResult
 from esbench.units import Rate
 
@@ -30,6 +32,19 @@ _CERTAIN = 20  # times the late requests that a probe may have: it ends
 _CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
 _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.3
+
+
+Choose = Callable[[SearchTerms, Sequence[SeenProbe]], Probe | FoundCapacity]
+
+
+def agreed_by(pace: Pace) -> Choose:
+    """Return the choice of a side of a round: each probe has one rate on all sides, each of which asks in its turn."""
+
+    def choose(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
+        side, searches = pace.exchange((terms, tuple(seen)))
+        return next_of_sides(searches, side)
+
+    return choose
 
 
 @dataclass(frozen=True)
@@ -66,10 +81,13 @@ def in_test_mode(options: CapacityOptions) -> CapacityOptions:
 
 
 class Probing(Steps):
-    """The steps of a search. What each probe has shown is taken from the seconds that the race reports."""
+    """The steps of a search. What each probe has shown is taken from the seconds that the race reports.
 
-    def __init__(self, options: CapacityOptions, progress: Progress) -> None:
-        self._options, self._progress = options, progress
+    `choose` returns the next probe, or what was found.
+    """
+
+    def __init__(self, options: CapacityOptions, progress: Progress, choose: Choose = next_of) -> None:
+        self._options, self._progress, self._choose = options, progress, choose
         self._objectives = options.objectives
         self._found = CapacitySearch(options.task, (), options.beside)
         self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective
@@ -112,7 +130,7 @@ class Probing(Steps):
         )
         self._found = replace(self._found, terms=terms)
         names: set[str] = set()
-        while isinstance(found := next_of(terms, self._found.probes), Probe):
+        while isinstance(found := self._choose(terms, self._found.probes), Probe):
             began_s = time.monotonic()
             settle(cluster)
             name = next(name for name in _names(self._task.name, found) if name not in names)
@@ -141,9 +159,7 @@ class Probing(Steps):
         return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
 
     def _closed(self) -> Step:
-        task = replace(
-            self._task, name=f"{self._task.name}@closed", schedule=Schedule(), think_time_s=0.0, objectives=()
-        )
+        task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
         times = self._options.times
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 

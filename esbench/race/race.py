@@ -116,15 +116,16 @@ def run(
         return recording.record
 
 
-def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacedTrack:
-    """Return the track that a race with these options would run. EsbenchError for faults that can be found beforehand.
+def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
+    """Return the track that a race with these options and steps would run.
 
-    Nothing is started; an external cluster is asked for its version.
+    Nothing is started; an external cluster is asked for its version. Raises an EsbenchError for faults that can be
+    found beforehand.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
         check_workers(options.workers)
-        cluster, raced = _reached(options, types, progress, stack)
+        cluster, raced = _reached(options, types, progress, stack, steps)
         _checked(RacedTargets(options, raced, cluster), options, Pace())
         return raced
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from esbench.errors import RaceError
 from esbench.load.assignment import least_s
@@ -25,7 +25,7 @@ from esbench.model import Challenge, Step, Task
 from esbench.operations import OperationTypes
 from esbench.operations.base import OperationType
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
-from esbench.race.pace import Pace
+from esbench.race.pace import Pace, T
 from esbench.race.sliced_cpu import SlicedCpu
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.sessions import COMPLETE, Pacing
@@ -64,6 +64,7 @@ class Round:
         self._ended: set[str] = set()
         self._turns = dict.fromkeys(order, 0)  # that each side has had
         self._meetings = dict.fromkeys(order, 0)  # that each side has come to
+        self._brought: dict[str, Any] = {}
         self._start_ns: dict[int, int] = {}  # of the step that begins with a meeting
         self._paces = {side: _SidePace(self, side) for side in order}
         self._cpu: SlicedCpu | None = None
@@ -150,6 +151,14 @@ class Round:
         self._wait(self._meetings, dict.fromkeys(self._order, number))
         return number
 
+    def exchange(self, side: str, brought: Any) -> tuple[int, Sequence[Any]]:
+        """Wait until each side has brought something; return the side's number, and what each has brought."""
+        self._brought[side] = brought
+        self.meet(side)
+        found = [self._brought[each] for each in self.sides]
+        self.meet(side)  # until all have seen it
+        return self.sides.index(side), found
+
     def begin(self, side: str, slices: Slicing) -> SlicedTime:
         """Wait until the step is ready on all sides; return the side's time in it."""
         number = self.meet(side)
@@ -221,6 +230,9 @@ class _SidePace(Pace):
     def turn(self) -> Iterator[None]:
         with self._round.turn(self._side):
             yield
+
+    def exchange(self, brought: T) -> tuple[int, Sequence[T]]:
+        return self._round.exchange(self._side, brought)
 
     def watch(self, pids: Mapping[str, int]) -> None:
         self._round.pids[self._side] = pids

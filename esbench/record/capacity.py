@@ -33,7 +33,10 @@ class SearchTerms:
 
 @dataclass(frozen=True)
 class Probe:
-    """A rate (1/s) to send, and for how long it is measured (s). `stage`: bracket, near or sustain."""
+    """A rate (1/s) to send, and for how long it is measured (s).
+
+    `stage`: bracket, near or sustain; other: another side of a duel asked for it.
+    """
 
     rate_per_s: float
     measured_s: float
@@ -127,6 +130,12 @@ class FoundCapacity:
     curves: tuple[LateCurve | None, ...] = ()
 
     @property
+    def is_known(self) -> bool:
+        """True if the capacity was found with its interval; else it has a bound on one side at most."""
+        is_estimate = self.why in ("precise", "cliff") or (self.why == "out of time" and bool(self.curves))
+        return is_estimate and self.low_per_s > 0 and math.isfinite(self.high_per_s)
+
+    @property
     def drifts(self) -> bool:
         """True if later probes had another share of late requests than earlier ones at the same rate."""
         return any(curve is not None and curve.drifts for curve in self.curves)
@@ -142,6 +151,11 @@ class CapacitySearch:
     terms: SearchTerms | None = None
     probes: tuple[SeenProbe, ...] = ()
     found: FoundCapacity | None = None
+
+    @property
+    def closed_task(self) -> str:
+        """The name of the closed loop with which the search begins."""
+        return f"{self.task}@closed"
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,10 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),
         (("--metrics-port=x",), "--metrics-port"),
         (("--metrics-buckets=1",), "--metrics-buckets describes metrics that are not served"),
+        (
+            ("--capacity", "--task=get-by-id", "--plan"),
+            "--capacity: --plan does not go with it: it plans by the spread",
+        ),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
             ("--contender=a=1",),
