@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from esbench.record.capacity import LateCounts, LateCurve
+from esbench.record.capacity import LateCounts, LateCurve, batch_dispersion
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def _fitted(design: Floats, probes: Sequence[LateCounts]) -> _Fitted:
     due = np.array([sum(probe.due) for probe in probes], dtype=float)
     late = np.array([sum(probe.late) for probe in probes], dtype=float)
     df = len(probes) - design.shape[1]
-    dispersion = max(1.0, _batch_dispersion(probes))
+    dispersion = batch_dispersion(probes)
     for _ in range(2):  # the prior's weight depends on the dispersion, which the first curve shows
         coefficients, expected, information = _regression(design, due, late, dispersion)
         squares = (late - due * expected) ** 2 / (due * expected * (1 - expected))
@@ -82,17 +82,6 @@ def _drifts(design: Floats, probes: Sequence[LateCounts]) -> bool:
     fitted = _fitted(np.column_stack([design, np.linspace(-1.0, 1.0, n)]), probes)
     t = float(fitted.coefficients[-1]) / math.sqrt(fitted.covariance[-1, -1])
     return bool(2 * special.stdtr(n - columns, -abs(t)) < _DRIFT_P)
-
-
-def _batch_dispersion(probes: Sequence[LateCounts]) -> float:
-    """Return the variance of late requests between the batches of each probe, over that of independent ones."""
-    squares = expected = 0.0
-    for probe in probes:
-        due, late = np.array(probe.due, dtype=float), np.array(probe.late, dtype=float)
-        if 0 < (share := probe.late_ratio) < 1 and len(due) > 1:
-            squares += float(np.sum((late - due * share) ** 2)) * len(due) / (len(due) - 1)
-            expected += float(due.sum()) * share * (1 - share)
-    return squares / expected if expected else 1.0
 
 
 def _regression(design: Floats, due: Floats, late: Floats, dispersion: float) -> tuple[Floats, Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
@@ -58,15 +58,23 @@ class LateCounts:
 
     @property
     def dispersion(self) -> float:
-        """The variance of late requests between the batches over that of independent ones, 1 at least.
+        """The variance of late requests between the batches over that of independent ones, 1 at least."""
+        return batch_dispersion([self])
 
-        Pearson's chi-squared over its degrees of freedom (McCullagh and Nelder, Generalized Linear Models, 1989, 4.5).
-        """
-        share, batches = self.late_ratio, len(self.due)
-        if not 0 < share < 1 or batches < 2:
-            return 1.0
-        squares = sum((late - due * share) ** 2 for due, late in zip(self.due, self.late, strict=True))
-        return max(1.0, squares * batches / (batches - 1) / (sum(self.due) * share * (1 - share)))
+
+def batch_dispersion(probes: Sequence[LateCounts]) -> float:
+    """Return the variance of late requests between the batches of each probe over that of independent ones, 1 at least.
+
+    Pearson's chi-squared over its degrees of freedom (McCullagh and Nelder, Generalized Linear Models, 1989, 4.5).
+    """
+    squares = expected = 0.0
+    for probe in probes:
+        share, batches = probe.late_ratio, len(probe.due)
+        if 0 < share < 1 < batches:
+            of_batches = (late - due * share for due, late in zip(probe.due, probe.late, strict=True))
+            squares += sum(each**2 for each in of_batches) * batches / (batches - 1)
+            expected += sum(probe.due) * share * (1 - share)
+    return max(1.0, squares / expected) if expected else 1.0
 
 
 @dataclass(frozen=True)
