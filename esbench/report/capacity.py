@@ -152,6 +152,8 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f" carries {rate}/s {interval} with {held}"
         case "cliff":
             said = f" carries {low}/s with {held}, and not {high}/s: it is a cliff"
+        case "at least" if not found.rate_per_s:
+            said = ": no rate could be probed: the driver was the limit at the first one (esbench calibrate)"
         case "at least":
             said = f" carries at least {low}/s with {held}: the driver cannot send more (esbench calibrate)"
         case "no rate":
