@@ -4,7 +4,7 @@ displayed names."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.record.answers import Line
@@ -348,5 +348,14 @@ class Comparison:
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """All notices for the reader, each once: those about the stored sides, then those of each pair."""
-        return tuple(dict.fromkeys((*self.of_sides, *(notice for pair in self.pairs for notice in pair.notices))))
+        """All notices for the reader, each once: those about the stored sides, then those of each pair.
+
+        A notice that does not hold for all of several pairs begins with the name of the contender.
+        """
+        common = set(self.pairs[0].notices).intersection(*(pair.notices for pair in self.pairs))
+        of_pairs = (
+            notice if notice in common else replace(notice, text=f"{name}{notice.text}")
+            for name, pair in self.named_pairs
+            for notice in pair.notices
+        )
+        return tuple(dict.fromkeys((*self.of_sides, *of_pairs)))
