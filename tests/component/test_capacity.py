@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
 from esbench.null_server import NullServer
@@ -42,6 +43,12 @@ def search_of(races: Races) -> CapacitySearch:
     search = races.record().capacity
     assert search is not None
     return search
+
+
+def probed(races: Races) -> bool:
+    """True once the first probe has ended and been saved, and the second one, too."""
+    files = (races.home / "races").glob("*/race.json")
+    return any(len(json.loads(each.read_text())["tasks"]) > 5 for each in files)
 
 
 def test_a_search_finds_a_rate_between_what_held_and_what_did_not(races: Races, slow: NullServer) -> None:
@@ -81,7 +88,9 @@ def test_tasks_beside_run_at_their_rates_and_end_with_the_probe(races: Races, sl
 
 
 def test_failed_requests_are_late_and_do_not_end_the_search(races: Races, server: NullServer) -> None:
-    server.use({"rules": [*QUEUE["rules"], {"path": "/_doc/", "share": 0.2, "reply": {"status": 429}}]})
+    """Nor does a cluster that does not let its queues be seen."""
+    hidden = {"path": "^/_nodes/stats", "reply": {"status": 403}}
+    server.use({"rules": [*QUEUE["rules"], hidden, {"path": "/_doc/", "share": 0.2, "reply": {"status": 429}}]})
     outcome = searched(races, server, P99)
     assert outcome.code == 0, outcome.stderr
     found = search_of(races).found
@@ -98,18 +107,26 @@ def test_a_server_that_refuses_everything_ends_it_in_the_closed_loop(races: Race
 
 def test_ctrl_c_keeps_the_probes_so_far(races: Races, slow: NullServer) -> None:
     process = races.start(slow, *OF_READS, P99, "--sustain=1s", command="capacity")
-    file = races.home / "races"
-
-    def probed() -> bool:
-        return any(len(json.loads(each.read_text())["tasks"]) > 5 for each in file.glob("*/race.json"))
-
-    wait_until(probed, process, within_s=60)
+    wait_until(lambda: probed(races), process, within_s=60)
     press_ctrl_c(process)
     outcome = races.finish(process)
     assert outcome.code == 130
     search = search_of(races)
     assert search.probes
     assert search.found is None
+
+
+def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(
+    races: Races, null_server: NullServerFactory
+) -> None:
+    server = null_server(QUEUE)
+    process = races.start(server, *OF_READS, P99, command="capacity")
+    wait_until(lambda: probed(races), process, within_s=60)
+    server.stop()
+    outcome = races.finish(process, within_s=60)
+    assert outcome.code == 1
+    assert outcome.error.startswith("esbench: the race failed: ")
+    assert search_of(races).probes
 
 
 @pytest.mark.parametrize(
