@@ -20,10 +20,7 @@ QUEUE = {"rules": [{"path": "/_doc/", "queue": {"slots": 1, "service": {"type": 
 
 @pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
-    races = Races(tmp_path)
-    track = races.track / "track.yml"
-    made = "- operation: {operation-type: create-index}"
-    track.write_text(track.read_text().replace(made, "- operation: {operation-type: delete-index}\n      " + made))
+    races = Races(tmp_path, deletes_first=True)
     yield races
     races.end()
 

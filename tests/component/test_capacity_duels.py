@@ -26,10 +26,7 @@ OPTIONS = ("--test-mode", "--telemetry=none", "--workers=1", "--search-budget=4s
 
 @pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
-    races = Races(tmp_path)
-    track = races.track / "track.yml"
-    made = "- operation: {operation-type: create-index}"
-    track.write_text(track.read_text().replace(made, "- operation: {operation-type: delete-index}\n      " + made))
+    races = Races(tmp_path, deletes_first=True)
     yield races
     races.end()
 

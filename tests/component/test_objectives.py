@@ -17,12 +17,10 @@ HELD = "p50<{{ limit | default('5s') }}"
 
 @pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
-    races = Races(tmp_path)
+    races = Races(tmp_path, deletes_first=True)
     track = races.track / "track.yml"
     of_closed = f'warmup-iterations: 10, objectives: ["{HELD}", {{{{ more | default("errors<=0%") | tojson }}}}]'
-    anew = "- operation: {operation-type: delete-index}\n      - operation: {operation-type: create-index}"
-    text = track.read_text().replace("- operation: {operation-type: create-index}", anew)
-    track.write_text(text.replace("warmup-iterations: 10", of_closed, 1))
+    track.write_text(track.read_text().replace("warmup-iterations: 10", of_closed, 1))
     yield races
     races.end()
 
