@@ -9,7 +9,7 @@ import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from esbench.units import Rate
 
@@ -144,6 +144,60 @@ class Schedule:
         return self.rate is not None or bool(self.stages) or self.custom
 
 
+OBJECTIVES = "objectives"  # a key of a task, and the condition of --fail-on that they are not held
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A figure that a task must have: its `figure` stands in relation `sign` (<, <=, >, >=) to the `bound`.
+
+    `bound` is in ms for a percentile and the mean, in percent for the share within a time and for errors, in units of
+    the task per second for throughput. `of`: the rank of a percentile (0 to 100); the time of a share within it, in ms.
+    esbench.measure.objectives parses it and judges figures by it.
+    """
+
+    kind: Literal["percentile", "within", "mean", "errors", "throughput"]
+    sign: str
+    bound: float
+    of: float = 0.0
+
+    @property
+    def figure(self) -> str:
+        """The figure's name: p99, within 50 ms, mean, errors, throughput."""
+        if self.kind == "percentile":
+            return f"p{self.of:.12g}"
+        return f"within {self.of:.12g} ms" if self.kind == "within" else self.kind
+
+    @property
+    def unit(self) -> str:
+        """The unit of the bound: ms or %; empty for throughput, whose unit is the task's."""
+        return {"percentile": "ms", "mean": "ms", "throughput": ""}.get(self.kind, "%")
+
+    @property
+    def text(self) -> str:
+        """The one spelling of the objective, which is parsed to an equal one: p99 < 50 ms, within 50 ms >= 99 %."""
+        return f"{self.figure} {self.sign} {self.bound:.12g} {self.unit}".rstrip()
+
+    @property
+    def limit_ms(self) -> float | None:
+        """The time above which a request is late, of a percentile or a share within a time; None of other kinds."""
+        return {"percentile": self.bound, "within": self.of}.get(self.kind)
+
+    @property
+    def most_ratio(self) -> float | None:
+        """The largest share of all requests that may be late or, of errors, may fail: 0.01 of p99; None without one.
+
+        A percentile and a share within a time ask for the same: p99 < 50 ms is within 50 ms >= 99 %.
+        """
+        percents = {"percentile": 100 - self.of, "within": 100 - self.bound, "errors": self.bound}
+        return round(percents[self.kind] / 100, 12) if self.kind in percents else None
+
+    @property
+    def is_share(self) -> bool:
+        """True if requests are counted for it: a percentile, a share within a time, errors."""
+        return self.most_ratio is not None
+
+
 @dataclass(frozen=True)
 class Task:
     """An operation with clients, a length and a schedule.
@@ -151,7 +205,8 @@ class Task:
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
     client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
     exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
-    each. `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
+    each. `objectives`: what its figures must be. `ignore_response_error_level`: "non-fatal" if failed replies do not
+    end the race.
     """
 
     name: str
@@ -165,6 +220,7 @@ class Task:
     time_period_s: float | None = None
     think_time_s: float = 0.0
     within_ms: tuple[float, ...] = ()
+    objectives: tuple[Objective, ...] = ()
     tags: tuple[str, ...] = ()
     ignore_response_error_level: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -174,6 +230,12 @@ class Task:
     def is_time_based(self) -> bool:
         """True if the task has a warmup time or a time period."""
         return self.warmup_time_s is not None or self.time_period_s is not None
+
+    @property
+    def limits_ms(self) -> tuple[float, ...]:
+        """The thresholds, in order, at which requests are counted: those asked for, and those of its objectives."""
+        limits = (objective.limit_ms for objective in self.objectives)
+        return tuple(sorted({*self.within_ms, *(limit for limit in limits if limit is not None)}))
 
 
 ANY_TASK = "any"

@@ -32,17 +32,21 @@ _RATE_UNITS = {
     "page": "pages",
 }
 _BYTES_OF_A_RATE = re.compile(r"([kmg]?)i?b|bytes?", re.IGNORECASE)
+PERCENT = "%"  # a unit of rates
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A target rate: `value` units per second, shared by all clients of a task."""
+    """A target rate: `value` units per second, shared by all clients of a task; or percent of a capacity.
+
+    `unit`: ops, docs, pages, MB (1,048,576 bytes); PERCENT until the capacity is known.
+    """
 
     value: float
-    unit: str  # ops, docs, pages, MB (1,048,576 bytes)
+    unit: str
 
     def __str__(self) -> str:
-        return f"{self.value:g} {self.unit}/s"
+        return f"{self.value:g} % of the capacity" if self.unit == PERCENT else f"{self.value:g} {self.unit}/s"
 
 
 def parse_duration(value: object, where: str = "") -> float:
@@ -75,6 +79,21 @@ def parse_rate(value: object, where: str = "") -> Rate:
     if (size := _BYTES_OF_A_RATE.fullmatch(unit)) is not None:
         return Rate(number * _BYTES[(size[1] or "b").lower()] / _BYTES["m"], "MB")
     return Rate(number, _RATE_UNITS.get(unit, unit))
+
+
+def parse_target_rate(value: object, where: str = "") -> Rate:
+    """Return a rate as `parse_rate` does, or one in percent of a capacity from text: "70%", "150 %".
+
+    Raises UsageError as `parse_rate` does.
+    """
+    if not isinstance(value, str) or not value.strip().endswith(PERCENT):
+        return parse_rate(value, where)
+    rate = _NUMBER_UNIT.fullmatch(value.strip().removesuffix(PERCENT))
+    if rate is None or rate[2] or not math.isfinite(float(rate[1])):
+        raise UsageError(f'"{value}" is not a rate', where=where, hint='say "70%" of the capacity, or 1000')
+    if not float(rate[1]):
+        raise UsageError(f'a rate must be above zero, not "{value}"', where=where, hint='say "70%" of the capacity')
+    return Rate(float(rate[1]), PERCENT)
 
 
 def parse_size(value: object, where: str = "") -> int:

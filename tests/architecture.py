@@ -19,7 +19,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "commands and reports": ("__main__", "cli", "report", "create_track"),
     "races": ("race", "publish", "progress", "worker", "null_server", "engine"),
     "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
-    "clusters and records": ("events", "telemetry", "cluster", "comparison", "record", "measure"),
+    "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
     "words of all": ("model", "units", "registry", "errors"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)

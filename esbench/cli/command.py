@@ -121,6 +121,10 @@ class PathsText(click.types.StringParamType):
     """Text that `parse_paths` reads: files, relative to the current folder if they are not absolute."""
 
 
+class CapacityText(click.types.StringParamType):
+    """A race that has found a capacity: its id, the beginning of an id, or `last`."""
+
+
 class EsbenchCommand(click.Command):
     """A command that adds a hint to unknown options: what replaces Rally's, else the nearest name.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import (
     check_file,
     check_report_file,
@@ -18,8 +19,7 @@ from esbench.cli.output import (
     report_options_of,
     write_text,
 )
-from esbench.errors import FailOnError, UndecidedError, UsageError
-from esbench.errors.short import first_of
+from esbench.errors import UsageError
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from esbench.record.answers import Line
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
-
-_MOST_NAMED = 4
 
 
 @click.command(cls=EsbenchCommand)
@@ -59,7 +57,7 @@ _MOST_NAMED = 4
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, or a change such as 'p99>+10%'.",
+    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, objectives, or a change such as 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
 @click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")
@@ -124,14 +122,8 @@ def compare(
         write_text(html, comparison_page(compared, _seconds_under(home)), "--html")
     document = comparison(compared, every_figure=every_figure, conditions=conditions)
     print_document(document, form, report_file, report_format, formats=COMPARISON_FORMATS)
-    outcomes = [outcome(condition, compared) for condition in conditions]
-    for each in outcomes:
-        if each.hits:
-            raise FailOnError(first_of(each.hits, _MOST_NAMED), where=f"--fail-on={each.condition.text}")
-    for each in outcomes:
-        if each.undecided:
-            what = f"cannot be judged: {first_of(each.undecided, _MOST_NAMED)}"
-            raise UndecidedError(what, where=f"--fail-on={each.condition.text}")
+    outcomes = (outcome(condition, compared) for condition in conditions)
+    raise_failures((each.condition.text, each.hits, each.undecided) for each in outcomes)
 
 
 def _matrix(

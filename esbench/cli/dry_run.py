@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
     from esbench.race.race import RacePlan
+    from esbench.race.steps import Steps
     from esbench.race.track import RacedTrack
     from esbench.record.sessions import Pacing, RaceSession
     from esbench.report.table_model import Cell, ReportDocument, Section
@@ -28,17 +29,19 @@ def dry_run(
     flags: Mapping[str, Any],
     progress: Progress,
     session: RaceSession | None = None,
+    steps: Steps | None = None,
 ) -> int:
     """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
 
-    Of a `session` whose sides are raced at once, print its rounds, too.
+    Of a `session` whose sides are raced at once, print its rounds, too. `steps`: those of the races, if they are not
+    the challenge's.
     """
     from esbench.cli.output import print_document
     from esbench.operations import builtin_operations
     from esbench.race.race import plan
     from esbench.race.round import shaped
 
-    plans = {name: plan(options, builtin_operations(), progress) for name, options in sides.items()}
+    plans = {name: plan(options, builtin_operations(), progress, steps) for name, options in sides.items()}
     at_once: tuple[tuple[Cell, ...], ...] = ()
     if session and session.pacing:
         for made in plans.values():
@@ -85,7 +88,7 @@ def _document(options: RaceOptions, plan: RacePlan, side: str, at_once: tuple[tu
 
 
 def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
-    from esbench.units import format_bytes
+    from esbench.units import format_bytes, format_number
 
     raced, info = plan.raced, plan.info
     yield "Dry run", "nothing was started, written or deleted"
@@ -103,6 +106,8 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
         yield "Makes", ", ".join(made)
     if loaded := _loaded(options, plan):
         yield "Documents", loaded
+    if (known := raced.capacity) is not None:
+        yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
 
 
 def _takes(raced: RacedTrack) -> Iterator[tuple[Cell, ...]]:
@@ -124,7 +129,8 @@ def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]
     rounds = f"{'at least ' if session.auto else ''}{session.rounds}"
     within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
     took = f" of {format_duration(round_s)}: {format_duration(session.rounds * round_s)}" if round_s else ""
-    yield "Rounds", f"{rounds}{took}, and what starting nodes and tasks without a time take{within}"
+    others = f"starting nodes{', searches' if session.search else ''} and tasks without a time"
+    yield "Rounds", f"{rounds}{took}, and what {others} take{within}"
 
 
 def _slices(raced: RacedTrack, pacing: Pacing) -> str:

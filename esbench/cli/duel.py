@@ -10,6 +10,7 @@ import click
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.dry_run import dry_run_option
+from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, session_flags
@@ -82,6 +83,7 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
 @click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
 @click.option("--rounds", type=_Rounds(min=1), metavar="N|auto", help="Races of each side; 6. auto: by their spread.")
 @pacing_options
+@search_flags
 @session_flags
 @dry_run_option
 @click.option("--plan", is_flag=True, help="Only tell how many rounds a change of 5 % or 10 % needs, and which time.")
@@ -97,6 +99,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
     flags |= {name: _seconds(context, name) for name in _DURATIONS}
     _check_turns(context)
     _check_plan(context)
+    search = search_words(context)
     words, resumed = words_given(context), flags["resume"]
     if len(flags["baselines"]) > 1:
         raise UsageError("is given twice", where="--baseline", hint="a duel has one; several contenders are allowed")
@@ -109,16 +112,18 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             named = dict(zip(_names(len(sides) - 1), sides, strict=True))
             if flags["turns"]:
                 rounds = flags["rounds"] or DEFAULT_ROUNDS
-                return SessionCommand(flags, progress).begin("duel", words, named, rounds)
+                return SessionCommand(flags, progress).begin("duel", words, named, rounds, search=search)
+            if search and flags["rounds"] == AUTO:
+                raise UsageError("--rounds=auto does not go with it", where="--capacity", hint="say --rounds=6")
             rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or DEFAULT_ROUNDS
             pacing = Pacing(
                 flags["slice_s"],
                 flags["gap_s"],
                 flags["task_time_s"] or (_TEST_TASK_TIME_S if flags["test_mode"] else None),
-                flags["warmup"] or Pacing.warmup,
+                flags["warmup"] or ("track" if search else Pacing.warmup),
                 flags["own_nodes"],
             )
-            return SessionCommand(flags, progress).begin("duel", words, named, rounds, pacing)
+            return SessionCommand(flags, progress).begin("duel", words, named, rounds, pacing, search)
         if flags["rounds"] == AUTO:
             raise UsageError("--rounds=auto is for a session that begins", where=f"--resume={resumed}")
         if flags["restart_node"]:
@@ -128,6 +133,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
 
 
+duel.params = [CAPACITY if param.name == CAPACITY.name else param for param in duel.params]
 _OWN = {param.name for param in duel.params} | {"baseline"}
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
 

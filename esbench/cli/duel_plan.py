@@ -91,7 +91,7 @@ def _may_be_like(other: RaceSession, session: RaceSession) -> bool:
 
     def frame(each: RaceSession) -> tuple[Any, ...]:
         pacing = each.pacing and replace(each.pacing, task_time_s=None)
-        return each.kind, pacing, [side.name for side in each.sides], each.restart_node, each.before_round
+        return each.kind, pacing, [side.name for side in each.sides], each.restart_node, each.before_round, each.search
 
     return other.pacing is not None and other.rounds_done >= PLAN_ROUNDS and frame(other) == frame(session)
 
@@ -101,6 +101,7 @@ def _facts(record: RaceRecord) -> tuple[Any, ...]:
         record.track.digest,
         record.challenge,
         {task.name for task in record.tasks},
+        record.capacity_of,
         dict(record.track_params),
         record.test_mode,
         dict(record.esbench),
@@ -113,6 +114,7 @@ def _planned_facts(options: RaceOptions, plan: RacePlan) -> tuple[Any, ...]:
         plan.raced.track.digest,
         plan.raced.challenge.name,
         {task.name for task in plan.raced.challenge.tasks},
+        plan.raced.capacity,
         redact(dict(options.track_params)),
         options.test_mode,
         esbench_facts(),

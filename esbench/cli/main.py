@@ -22,6 +22,9 @@ from esbench.errors import EsbenchError
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
     "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides at once, then compare them."),
+    "capacity": LazyCommand(
+        "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
+    ),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."

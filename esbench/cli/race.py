@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CANCELLED, EsbenchCommand
+from esbench.cli.command import CANCELLED, Choice, EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
+from esbench.cli.fail_on import raise_failures
 from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
     all_figures_option,
@@ -24,9 +26,13 @@ from esbench.cli.race_flags import race_flags, race_options, session_flags
 from esbench.cli.side_options import words_given
 from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import EsbenchError, UsageError
+from esbench.model import OBJECTIVES
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
+    from esbench.race.options import RaceOptions
+    from esbench.race.steps import Steps
+    from esbench.record.model import RaceRecord
 
 
 _OTHER_COMMANDS = "esbench duel races two sides; esbench compare sets races side by side"
@@ -35,6 +41,9 @@ _HINTS = {
     "--baseline": _OTHER_COMMANDS,
     "--contender": _OTHER_COMMANDS,
 }
+_FAIL_ON = Choice(
+    [OBJECTIVES], gone=dict.fromkeys(("slower", "answers"), f"one race has no verdicts; {_OTHER_COMMANDS}")
+)
 
 
 @click.command(cls=EsbenchCommand, hints=_HINTS)
@@ -42,6 +51,12 @@ _HINTS = {
 @click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
 @click.option("--race-id", help="The race's id; made up otherwise.")
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    type=_FAIL_ON,
+    help="Exit with 3 when a task misses one of its objectives, 4 when that cannot be judged.",
+)
 @click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
 @dry_run_option
@@ -71,22 +86,43 @@ def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: FollowingPr
 
 def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     from esbench.errors import RaceError
-    from esbench.operations import builtin_operations
-    from esbench.race.race import run
-    from esbench.record.figures import failed_checks
+    from esbench.record.figures import failed_checks, judged_objectives
 
     for name in ("restart_node", "before_round"):
         if flags[name]:
             raise UsageError(f"--{name.replace('_', '-')} is between the races of a session", hint="add --rounds=6")
-    report_file, report_format = flags["report_file"], flags["report_format"]
-    check_report_file(report_file, report_format)
-    check_file(flags["html"], "--html")
+    check_outputs(flags)
     options = race_options(flags)
     if flags["dry_run"]:
         return dry_run({"": options}, flags, progress)
+    record, code = race_and_report(options, flags, progress)
+    if record.status == "complete":
+        raise_failures((condition, *judged_objectives([record])) for condition in flags["fail_on"])
+        if flags["strict"] and (failed := failed_checks(record)):
+            raise RaceError(f"checks failed: {failed}", where="--strict")
+    return code
+
+
+def check_outputs(flags: Mapping[str, Any]) -> None:
+    """Raise a UsageError if the report file or the page could not be written."""
+    check_report_file(flags["report_file"], flags["report_format"])
+    check_file(flags["html"], "--html")
+
+
+def race_and_report(
+    options: RaceOptions, flags: Mapping[str, Any], progress: FollowingProgress | Quiet, steps: Steps | None = None
+) -> tuple[RaceRecord, int]:
+    """Run a race, store and print it as the flags say. Returns the record and the exit code.
+
+    Raises a RaceError for a race that failed.
+    """
+    from esbench.errors import RaceError
+    from esbench.operations import builtin_operations
+    from esbench.race.race import run
+
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
-        record = run(options, builtin_operations(), progress, [progress, *others])
+        record = run(options, builtin_operations(), progress, [progress, *others], steps=steps)
     if options.keep_node:
         for url in record.clusters["default"].hosts:
             progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
@@ -99,7 +135,7 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
         short = None if flags["all_figures"] else short_summary(record)
         try:
             print_document(  # last: its reader may go away
-                summary(record), flags["form"], report_file, report_format, short=short
+                *(summary(record), flags["form"], flags["report_file"], flags["report_format"]), short=short
             )
         except EsbenchError as error:
             if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
@@ -110,7 +146,5 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     if record.status == "cancelled":
         kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
         progress.insist(f"esbench: cancelled; {kept}")
-        return CANCELLED
-    if flags["strict"] and (failed := failed_checks(record)):
-        raise RaceError(f"checks failed: {failed}", where="--strict")
-    return 0 if stored else 1
+        return record, CANCELLED
+    return record, 0 if stored else 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import Choice, EsbenchCommand, PathsText, esbench_home, with_options
+from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, esbench_home, with_options
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
@@ -39,6 +39,9 @@ race_flags = with_options(
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
     click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
     click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
+    click.option(
+        "--capacity", type=CapacityText(), metavar="RACE", help="Target rates in percent are of what this race found."
+    ),
     click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
     mapping_option("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
     click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),

@@ -14,7 +14,9 @@ from click.core import ParameterSource
 from esbench.cli.command import CANCELLED, esbench_home
 from esbench.cli.compare import check_comparison_files, compare, compare_stored
 from esbench.cli.dry_run import dry_run
+from esbench.cli.duel_capacity import probing
 from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
+from esbench.cli.fail_on import raise_failures
 from esbench.cli.metrics_options import others_of_sides, others_who_follow
 from esbench.cli.output import check_file, check_report_file, print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
@@ -26,6 +28,7 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
+from esbench.model import OBJECTIVES
 from esbench.operations import builtin_operations
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
@@ -34,7 +37,8 @@ from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
 from esbench.race.side_by_side import AUTO_ROUNDS, AUTO_ROUNDS_ON_ONE_CLUSTER, DuelAtOnce
-from esbench.record.figures import failed_checks
+from esbench.race.steps import Steps
+from esbench.record.figures import failed_checks, judged_objectives
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord
@@ -70,6 +74,7 @@ class SessionCommand:
         self._sessions = SessionStore(esbench_home())
         self._races = RaceStore(esbench_home())
         self._all_stored = True
+        self._search: tuple[str, ...] = ()
 
     def begin(
         self,
@@ -78,14 +83,17 @@ class SessionCommand:
         sides: Mapping[str, Sequence[str]],
         rounds: int | None,
         pacing: Pacing | None = None,
+        search: tuple[str, ...] = (),
     ) -> int:
         """Race a new session, print its result, and return the exit code.
 
         `kind`: rounds or duel. `words`: the options of all sides; `sides`: name -> its further options; each a word as
         of `side_options`. `rounds`: the races of each side; None: as many as the spread of the first ones asks for.
-        `pacing`: the sides are raced at once. Raises EsbenchError for wrong options, before the first race.
+        `pacing`: the sides are raced at once. `search`: the races search for a capacity; the options of that search as
+        words. Raises EsbenchError for wrong options, before the first race.
         """
         self._check_result(len(sides))
+        self._search = search
         options, plans = _options(words, sides), dict[str, RacePlan]()
         if pacing is not None:
             options, plans = self._at_once(options, pacing)
@@ -102,11 +110,13 @@ class SessionCommand:
             pacing=pacing,
             budget_s=None if self._flags.get("plan") else self._flags.get("budget_s"),
             auto=rounds is None,
+            search=search,
         )
         if self._flags.get("plan"):
             return self._plan(session, options, plans)
         if self._flags["dry_run"]:
-            return dry_run(options, self._flags, self._progress, session)
+            steps = self._steps(next(iter(options.values())), self._progress)
+            return dry_run(options, self._flags, self._progress, session, steps)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
         return self._tell(raced)
@@ -127,6 +137,7 @@ class SessionCommand:
         self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
     ) -> RaceSession | None:
         self._check_result(len(session.sides))
+        self._search = session.search
         if rounds is not None:
             session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
@@ -187,7 +198,8 @@ class SessionCommand:
         plans = {}
         for name, options in sides.items():
             with about(f"--{name}"):
-                plans[name] = plan(options, builtin_operations(), self._progress)
+                steps = self._steps(options, self._progress)
+                plans[name] = plan(options, builtin_operations(), self._progress, steps)
         apart = on_own_indices(sides, plans, own_nodes=pacing.own_nodes)
         check_at_once(apart, plans, pacing)
         return apart, plans
@@ -199,8 +211,9 @@ class SessionCommand:
             check_comparison_files(form, file, file_form, self._flags["html"])
             return
         context = click.get_current_context()
+        of_comparisons = set(_OF_COMPARISONS) - ({"fail_on"} if set(self._flags["fail_on"]) <= {OBJECTIVES} else set())
         for param in context.command.params:
-            if param.name in _OF_COMPARISONS and context.get_parameter_source(param.name) is _GIVEN:
+            if param.name in of_comparisons and context.get_parameter_source(param.name) is _GIVEN:
                 raise UsageError("there is nothing to compare: the session has one side", where=param.opts[0])
         if JUNIT.name in (form, file_form):
             raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
@@ -266,7 +279,7 @@ class SessionCommand:
             shared &= has_prefixes(sides.values())
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                raced = look(options, types, self._progress)
+                raced = look(options, types, self._progress, self._steps(options, self._progress))
                 self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
                 if raced_before and not session.before_round and not makes_indices_anew(raced.challenge, raced.types):
@@ -323,10 +336,15 @@ class SessionCommand:
         pace: Pace | None,
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
-        record = run(options, builtin_operations(), progress, [progress, *others], node, pace)
+        steps = self._steps(options, progress, pace)
+        record = run(options, builtin_operations(), progress, [progress, *others], node, pace, steps)
         if not keep_finished_race(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record
+
+    def _steps(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Steps | None:
+        """Return the steps of a race that searches for a capacity; None of another one."""
+        return probing(self._search, options, progress, pace) if self._search else None
 
     def _settling(self, sides: Mapping[str, RaceOptions], session: RaceSession) -> int | None:
         """Return the rounds that the spread of the session's rounds asks for; None if no reasonable number does."""
@@ -356,6 +374,7 @@ class SessionCommand:
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        raise_failures((condition, *judged_objectives(records)) for condition in self._flags["fail_on"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from esbench.cli.command import MappingText, PathsText
+from esbench.cli.command import CapacityText, MappingText, PathsText, esbench_home
 from esbench.cli.race_flags import parser, race_options
 from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_target_hosts, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NOT_OF_A_SIDE = {
     "seed": "--seed is one for all sides, or they would not be sent the same",
+    "capacity": "--capacity is one for all sides, or their rates would differ",
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
 }
@@ -107,11 +108,14 @@ def _is_flag(param: click.Parameter) -> bool:
 
 
 def words_given(context: click.Context) -> tuple[str, ...]:
-    """Return the options of a race that were given on the command line, as words; defaults are left out."""
+    """Return the options of a race that were given on the command line, as words; defaults are left out, and so is
+    --capacity without a race, which is an option of a duel."""
     given = [
         param
         for param in context.command.params
-        if _name(param) in _PARAMS and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+        if _name(param) in _PARAMS
+        and not (isinstance(param.type, CapacityText) and not context.params[str(param.name)])
+        and context.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     ]
     return tuple(
         _name(param) if _is_flag(param) else _word(param, str(value))
@@ -121,12 +125,18 @@ def words_given(context: click.Context) -> tuple[str, ...]:
 
 
 def _word(param: click.Parameter, value: str) -> str:
-    """Return an option as a word, with absolute paths since the session may be resumed from another folder."""
+    """Return an option as a word, with absolute paths since the session may be resumed from another folder, and with
+    the id of a race that is called `last` now."""
     if isinstance(param.type, click.Path):
         value = str(Path(value).expanduser().absolute())
     elif isinstance(param.type, PathsText):
         paths = map(str, parse_paths(value, f"--{_name(param)}"))
         value = ",".join(f"'{path}'" if "," in path else path for path in paths)
+    elif isinstance(param.type, CapacityText):
+        from esbench.race.percent_rates import known_capacity
+        from esbench.record.store import RaceStore
+
+        value = known_capacity(RaceStore(esbench_home()), value).race_id
     return f"{_name(param)}={value}"
 
 

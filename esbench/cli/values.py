@@ -274,10 +274,16 @@ def _typed(text: str) -> Any:
     if number is not None:
         return number
     if "/" in text:
-        numbers = [_number(part.strip()) for part in text.split("/")]
+        numbers = [_number_or_percent(part.strip()) for part in text.split("/")]
         if None not in numbers:
             return numbers
     return _WORDS.get(text, text)
+
+
+def _number_or_percent(text: str) -> int | float | str | None:
+    """Return a number, or text such as "70%" as it is; None for any other text."""
+    percent = text.removesuffix("%").rstrip()
+    return _number(text) if percent == text or _number(percent) is None else text
 
 
 def _number(text: str) -> int | float | None:

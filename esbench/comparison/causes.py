@@ -8,17 +8,16 @@ itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any
 
 from esbench.comparison.effects import Design, fit_tasks
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import FASTER, SLOWER, Cause, Row, TaskCauses
 from esbench.measure.verdict import SAMPLED_TOOK, TOOK
-from esbench.record.figures import CACHES, REQUEST_CACHE, cache_hits_percent
+from esbench.record.figures import CACHES, REQUEST_CACHE, cache_hits_percent, node_figure
 from esbench.record.model import TaskResult
 
 _SMALLEST = math.log(1.1)  # a smaller change of a figure explains nothing
@@ -55,12 +54,6 @@ def _cluster(task: TaskResult, name: str) -> float | None:
     return found
 
 
-def _nodes(task: TaskResult, name: str, kind: str = "") -> float | None:
-    """Return a figure of the nodes during a task, of one that has several the given kind; None if it is unknown."""
-    found: Any = task.telemetry.get("nodes", {}).get(name)
-    return found.get(kind) if isinstance(found, Mapping) else found
-
-
 def _per(amount: float | None, of: float | None) -> float | None:
     return amount / of if amount is not None and of else None
 
@@ -78,15 +71,15 @@ def _per_second(name: str) -> _Value:
 
 
 def _of_nodes(name: str, kind: str) -> _Value:
-    return lambda task: _nodes(task, name, kind)
+    return lambda task: node_figure(task, name, kind)
 
 
 def _gained_per_request(name: str) -> _Value:
-    return lambda task: _per(_nodes(task, name), _requests(task))
+    return lambda task: _per(node_figure(task, name), _requests(task))
 
 
 def _cpu_ms(task: TaskResult) -> float | None:
-    percent = _nodes(task, "cpu_core_percent", "mean")
+    percent = node_figure(task, "cpu_core_percent", "mean")
     return None if percent is None else _per(10 * percent * (task.duration_s or 0.0), _requests(task))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,9 +21,10 @@ _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pi
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
 _RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
+SEARCHED_TASK, OBJECTIVES, WHILE = "searched task", "objectives", "while"
 _TASK_KEYS = ("operation", "loop", "clients", "workers", *_RATE_KEYS, "slices")
 CORPUS, NODE_HOST, ANSWERS = "corpus", "node host", "answers"
-KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, ANSWERS, *_TASK_KEYS)
+KEYS = (*_RACE_KEYS, NODE_HOST, CORPUS, ANSWERS, SEARCHED_TASK, OBJECTIVES, WHILE, *_TASK_KEYS)
 
 
 def checked_keys(keys: Collection[str]) -> tuple[str, ...]:
@@ -43,7 +45,8 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
     """Return a Difference for each fact that is not the same in all races of both sides. Facts that one side cannot
     have (`known_of_one`) are left out.
 
-    Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Facts of the
+    Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Of a search for a
+    capacity, what was searched is looked into, not the tasks with which that was done. Facts of the
     workload carry their key; those whose key is in `allow` (in its standard form: `checked_keys`) are marked as
     allowed.
     """
@@ -86,8 +89,18 @@ def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = (
     return all(difference.is_label or difference.allowed for difference in differences(one, two, allow))
 
 
+def without_search(record: RaceRecord) -> RaceRecord:
+    """Return a race; one that searched for a capacity without the tasks of its search, which follow from what it has
+    seen, and without the statistics of its clusters, which count these tasks."""
+    if record.capacity is None:
+        return record
+    begin = next((task.step for task in record.tasks if task.name == record.capacity.closed_task), math.inf)
+    clusters = {name: replace(cluster, statistics={}) for name, cluster in record.clusters.items()}
+    return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin), clusters=clusters)
+
+
 def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
-    return set.intersection(*({task.name for task in record.tasks} for record in records))
+    return set.intersection(*({task.name for task in without_search(record).tasks} for record in records))
 
 
 @dataclass(frozen=True)
@@ -148,17 +161,33 @@ def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
         "test mode": record.test_mode,
         "host": record.host_class,
         "esbench": " ".join(record.esbench.values()),
-        TASKS: [task.name for task in record.tasks],
+        TASKS: [task.name for task in without_search(record).tasks],
     }
     facts |= _named("", race, _RACE_KEYS)
     facts |= {name: replace(tag, is_label=True) for name, tag in _named("tag ", record.user_tags).items()}
-    for task in record.tasks:
+    facts |= _search_facts(record)
+    for task in without_search(record).tasks:
         if task.name in tasks:
             label = task_label(record, task)
             # clients of a closed loop are worth the same on any worker; `driver-busy` says where one had too many
             keys = [key for key in _TASK_KEYS if key != "workers" or task.loop == "open"]
             facts |= _named(f"{label}: ", _task_facts(task), keys, label)
     return facts
+
+
+def _search_facts(record: RaceRecord) -> dict[str, _Fact]:
+    """Return what a race's search for a capacity asked for; empty without one."""
+    search = record.capacity
+    if search is None:
+        return {}
+    closed = next((task for task in record.tasks if task.name == search.closed_task), None)
+    asked = {
+        OBJECTIVES: sorted(search.objectives),
+        WHILE: sorted(f"{task}@{rate:g}" for task, rate in search.beside.items()),
+        "slices": closed and _slices(closed),
+    }
+    searched = {SEARCHED_TASK: _Fact([search.task], SEARCHED_TASK)}
+    return searched | _named(f"{search.task}: ", asked, tuple(asked), search.task)
 
 
 def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
@@ -224,8 +253,12 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
         "stages": [f"{each.duration_s:g} s at {each.rate_per_s:g} {each.unit}/s" for each in task.stages],
         "ramp up": task.ramp_up_s,
         "think time": task.think_time_s,
-        "slices": f"{task.slices.length_s:g} s, {task.slices.sides} sides" if task.slices is not None else None,
+        "slices": _slices(task),
     }
+
+
+def _slices(task: TaskResult) -> str | None:
+    return f"{task.slices.length_s:g} s, {task.slices.sides} sides" if task.slices is not None else None
 
 
 def _named(prefix: str, facts: Mapping[str, Any], keys: Collection[str] = (), task: str = "") -> dict[str, _Fact]:

@@ -12,8 +12,9 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 
 from esbench.comparison import answers, causes, comparability, verdicts
+from esbench.comparison.capacities import capacity_rows
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
-from esbench.comparison.metrics import Race, min_effect, primary_keys
+from esbench.comparison.metrics import CAPACITY, Race, min_effect, primary_keys
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.nodes import NodesOfRounds
 from esbench.comparison.notices import Repeated, merged, place, repeated
@@ -39,29 +40,32 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
         ours, theirs = (tuple(map(Race.of, side.records)) for side in sides)
         design = Design(ours, theirs, places_in_session(*sides), history, at_once)
-        answered = answers.task_answers(*sides, options.answers)
+        compared = _without_search(sides[0]), _without_search(sides[1])
+        answered = answers.task_answers(*compared, options.answers)
         differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)
-        judged_together.append((sides, design, differences, answered, candidate_rows(design, differences, own)))
+        rows = (*capacity_rows(design, differences), *candidate_rows(design, differences, own))
+        judged_together.append((sides, design, differences, answered, rows))
     family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
     tested = sum(candidate.waits for candidate in family)
     judged = iter(verdicts.judged(family, options))
     pairs = []
     for sides, design, differences, answered, of_a_pair in judged_together:
-        rows = tuple(next(judged) for _ in of_a_pair)
-        moved = tuple(causes.causes(design, rows))
+        found = tuple(next(judged) for _ in of_a_pair)
+        of_tasks = tuple(row for row in found if row.metric != CAPACITY)
+        moved = tuple(causes.causes(design, of_tasks))
         notices = (
             *(Notice(causes.text(each), note=True) for each in moved),
-            *_notices(*sides, differences, design),
+            *_notices(_without_search(sides[0]), _without_search(sides[1]), differences, design),
             *answers.notices(answered),
         )
         pairs.append(
             Pair(
                 *sides,
                 differences,
-                rows,
+                found,
                 notices,
                 _took_turns(design),
-                speed_ratio(design, differences),
+                speed_ratio(design, differences) if found == of_tasks else None,
                 comparability.known_of_one(*sides),
                 design.at_once.sliced_rounds(tested) if design.at_once is not None else None,
                 answered,
@@ -69,6 +73,10 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
             )
         )
     return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history), options.notices)
+
+
+def _without_search(side: Side) -> Side:
+    return replace(side, records=tuple(map(comparability.without_search, side.records)))
 
 
 def _at_once(baseline: Side, contenders: Sequence[Side], options: CompareOptions) -> tuple[SideBySide | None, ...]:

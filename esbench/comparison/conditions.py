@@ -11,10 +11,11 @@ from esbench.comparison.metrics import PRIMARY_METRICS
 from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, SLOWER, Comparison, Row
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
-from esbench.record.figures import HIGHER, LOWER
+from esbench.model import OBJECTIVES
+from esbench.record.figures import HIGHER, LOWER, judged_objectives
 
 _CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
-_SAY = 'say slower, answers, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
+_SAY = 'say slower, answers, objectives, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class Condition:
     """A condition of `--fail-on`.
 
     `text` is the condition as typed. `metric` is a metric or its first words, in lower case ("p99", "p50 latency",
-    "throughput"), empty for "slower" and for "answers" (`of_answers`). The condition holds if the change exceeds
+    "throughput"), empty for a `word`: "slower", "answers" or "objectives". The condition holds if the change exceeds
     `percent` in the direction of `sign` (1: above, -1: below). `raw`: whether or not the change is significant.
     """
 
     text: str
     metric: str = ""
-    of_answers: bool = False
+    word: str = ""
     sign: int = 1
     percent: float = 0.0
     raw: bool = False
@@ -36,10 +37,10 @@ class Condition:
     def concerns(self, row: Row) -> bool:
         """True if the condition applies to the row: its metric matches and, unless `raw`, it is primary.
 
-        "slower" and "answers" apply to every primary row.
+        "slower" and "answers" apply to every primary row, "objectives" to no row.
         """
-        if not self.metric:
-            return row.is_primary
+        if self.word:
+            return row.is_primary and self.word != OBJECTIVES
         if not (row.is_primary or self.raw):
             return False
         return _begins(row.metric, self.metric)
@@ -51,8 +52,8 @@ class Condition:
         and, unless `raw`, significant (adjusted p below 0.05). If only the contender missed its target rate,
         the figure is worse than any, whatever `percent` is.
         """
-        if not self.metric:
-            return row.kind == (ANSWERS_DIFFER if self.of_answers else SLOWER)
+        if self.word:
+            return row.kind == (ANSWERS_DIFFER if self.word == ANSWERS else SLOWER)
         if row.kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
             return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
@@ -70,7 +71,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a condition: rows for which it holds, and rows that leave it undecided, as "metric of task"."""
+    """The outcome of a condition: rows (objectives) for which it holds, and those that leave it undecided, each as
+    "metric of task"."""
 
     condition: Condition
     hits: tuple[str, ...]
@@ -78,12 +80,12 @@ class Outcome:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition of `--fail-on`: slower, answers, "p99>+10%", "throughput<-5%:raw".
+    """Parse a condition of `--fail-on`: slower, answers, objectives, "p99>+10%", "throughput<-5%:raw".
 
     Raises UsageError if the text is not a condition, or names a metric that has no verdicts without `:raw`.
     """
-    if text.strip().lower() in ("slower", ANSWERS):
-        return Condition(text, of_answers=text.strip().lower() == ANSWERS)
+    if (word := text.strip().lower()) in ("slower", ANSWERS, OBJECTIVES):
+        return Condition(text, word=word)
     match = _CHANGE.fullmatch(text.lower())
     if match is None:
         raise UsageError(f'"{text}" is not a condition', where="--fail-on", hint=_SAY)
@@ -113,10 +115,15 @@ def outcome(condition: Condition, compared: Comparison) -> Outcome:
     """
     hits, undecided = [], []
     for prefix, pair in compared.named_pairs:
+        if condition.word == OBJECTIVES:
+            missed, unjudged = judged_objectives(pair.contender.records)
+            hits += [f"{prefix}{name}" for name in missed]
+            undecided += [f"{prefix}{name}" for name in unjudged]
+            continue
         ours, theirs = ({record.race_id for record in side.records} for side in (pair.baseline, pair.contender))
         if ours & theirs:
             undecided.append(f"{prefix}a race is on both sides")
-        if condition.of_answers:
+        if condition.word == ANSWERS:
             hits += [f"{prefix}answers of {each.task}" for each in pair.answers if each.differing]
             unknown = [each for each in pair.answers if not each.differing and not each.equal]
             undecided += [f"{prefix}answers of {each.task} (not compared)" for each in unknown]

@@ -80,7 +80,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Fit:
-    """An effect and the method that found it: paired, interleaved, history, sections or independent."""
+    """An effect and the method that found it: paired, interleaved, history, sections, searches or independent."""
 
     effect: stats.Effect
     method: str

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
+from esbench.comparison.comparability import without_search
 from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import LATENCY, RESPONSE_TIMES, Measure
@@ -14,13 +15,13 @@ from esbench.record.figures import Figure, figures, measured_phase, reported_tas
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
 
-THROUGHPUT = "Mean throughput"
+THROUGHPUT, CAPACITY = "Mean throughput", "Capacity"
 FEWEST_BEYOND = 10
 FEWEST_SECONDS = 5
 SHORTEST_S = 120
 _MIN_EFFECT, _MIN_EFFECT_OF_TAILS, _TAIL = 0.05, 0.10, 99.0
 _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", "p99 latency")}
-PRIMARY_METRICS = tuple(dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics))
+PRIMARY_METRICS = (*dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics), CAPACITY)
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
 _NS_PER_MS = 1e6
 
@@ -45,7 +46,8 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Race:
-    """A race with its figures by key, (metric, task label, unit), and its reported tasks by label."""
+    """A race with its figures by key, (metric, task label, unit), and its reported tasks by label; of a search for a
+    capacity those before it."""
 
     record: RaceRecord
     figures: dict[Key, Figure]
@@ -53,8 +55,9 @@ class Race:
 
     @staticmethod
     def of(record: RaceRecord) -> Race:
-        tasks = {task_label(record, task): task for task in reported_tasks(record)}
-        return Race(record, {(each.metric, each.task, each.unit): each for each in figures(record)}, tasks)
+        compared = without_search(record)
+        tasks = {task_label(compared, task): task for task in reported_tasks(compared)}
+        return Race(record, {(each.metric, each.task, each.unit): each for each in figures(compared)}, tasks)
 
     def log(self, key: Key) -> float | None:
         """Return ln of a figure; None if the race lacks it, or its value may not be used or is not positive and

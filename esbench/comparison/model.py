@@ -4,7 +4,7 @@ displayed names."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.record.answers import Line
@@ -22,7 +22,7 @@ FEW_ROUNDS, THESE_NODES, BUSY_BESIDE, OVERLAP = "few rounds", "these nodes", "bu
 DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
 PAIRED, INTERLEAVED, HISTORY = "paired", "interleaved", "history"
-SECTIONS, INDEPENDENT = "sections", "independent"
+SECTIONS, SEARCHES, INDEPENDENT = "sections", "searches", "independent"
 
 SecondsOf = Callable[[RaceRecord], Iterable[SecondLine]]
 AnswersOf = Callable[[RaceRecord], Sequence[Line]]
@@ -122,7 +122,7 @@ class Estimate:
 
     `p` is the p value of no difference, not yet adjusted for other rows; `residual_sd`: the standard deviation of one
     race's ln(value), or (paired) of one round's difference; `method`: paired, interleaved, history, sections,
-    independent.
+    searches, independent.
     """
 
     ratio: float
@@ -348,5 +348,14 @@ class Comparison:
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """All notices for the reader, each once: those about the stored sides, then those of each pair."""
-        return tuple(dict.fromkeys((*self.of_sides, *(notice for pair in self.pairs for notice in pair.notices))))
+        """All notices for the reader, each once: those about the stored sides, then those of each pair.
+
+        A notice that does not hold for all of several pairs begins with the name of the contender.
+        """
+        common = set(self.pairs[0].notices).intersection(*(pair.notices for pair in self.pairs))
+        of_pairs = (
+            notice if notice in common else replace(notice, text=f"{name}{notice.text}")
+            for name, pair in self.named_pairs
+            for notice in pair.notices
+        )
+        return tuple(dict.fromkeys((*self.of_sides, *of_pairs)))

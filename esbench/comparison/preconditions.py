@@ -10,7 +10,7 @@ from statistics import fmean
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, round_differences
-from esbench.comparison.metrics import Percentile, Race, measured_s, other_fault
+from esbench.comparison.metrics import CAPACITY, Percentile, Race, measured_s, other_fault
 from esbench.comparison.model import (
     BUSY_BESIDE,
     ERRORS,
@@ -145,11 +145,13 @@ def remarks(design: Design, metric: str, label: str) -> str:
 
 def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     """Yield the notes on a row of sides that were raced at once."""
-    if design.at_once is None or not design.is_at_once(label):
+    if design.at_once is None or not (metric == CAPACITY or design.is_at_once(label)):
         return
-    task, nodes = design.at_once.tasks[label], design.at_once.nodes
-    if nodes.shared and nodes.kept:
+    if design.at_once.nodes.shared and design.at_once.nodes.kept:
         yield "on this node"
+    if metric == CAPACITY:
+        return
+    task = design.at_once.tasks[label]
     if metric in task.tails and task.tails[metric].stalls:
         yield "stalls decide"
     if any(map(_slices_too_short, tasks_of(design.races, label))):

@@ -74,7 +74,7 @@ def candidate_rows(
 ) -> tuple[CandidateRow, ...]:
     """Return a row for each figure that both sides have, and for each that should be judged, in the order of the
     summary. Figures of whole nodes are left out if the sides shared these at once."""
-    finder = _Candidates(design, [difference for difference in differences if difference.forbids], options)
+    finder = _Candidates(design, differences, options)
     keys, left_out = _keys_of_rows(design), _of_shared_nodes(design)
     return tuple(finder.candidate(key) for key in keys if key not in left_out)
 
@@ -135,9 +135,9 @@ class _Candidates:
     """Maker of the rows of two sides, one by one: a row that cannot be judged gets a verdict with the reason, the
     others wait."""
 
-    def __init__(self, design: Design, forbidding: Sequence[Difference], options: CompareOptions) -> None:
+    def __init__(self, design: Design, differences: Sequence[Difference], options: CompareOptions) -> None:
         self._design = design
-        self._forbidding = forbidding
+        self._differences_of_sides = differences
         self._options = options
         self._seconds = _SecondsByTask(options.seconds)
         self._beyond = [self._seconds_beyond(race) for race in design.races]
@@ -157,12 +157,8 @@ class _Candidates:
             baseline_rounds=tuple(race.value(key) for race in design.baseline),
             contender_rounds=tuple(race.value(key) for race in design.contender),
         )
-        if forbids := [each for each in self._forbidding if each.task in ("", label)]:
-            keys = list(dict.fromkeys(difference.key for difference in forbids))
-            verdict = RowVerdict(UNUSABLE, f"not comparable: {', '.join(keys)}")
-            if keys == [ANSWERS]:
-                verdict = RowVerdict(ANSWERS_DIFFER)
-            return CandidateRow(replace(row, comparable=False, verdict=verdict), design)
+        if (forbidden := not_comparable(self._differences_of_sides, label)) is not None:
+            return CandidateRow(replace(row, comparable=False, verdict=forbidden), design)
         if not any(has_interval(task, metric) for task in tasks):
             return CandidateRow(row, design)
         if (unjudged := self._without_values(key, tasks)) is not None:
@@ -173,7 +169,7 @@ class _Candidates:
             return CandidateRow(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
         row = replace(row, estimate=fitted.estimate)
         if row.is_primary:
-            row = replace(row, verdict=self._beside_the_interval(fitted, metric, label))
+            row = replace(row, verdict=beside_the_interval(design, fitted, remarks(design, metric, label)))
         percentile = Percentile.of(metric)
         is_latency = percentile is not None and percentile.measure is LATENCY
         work = self._fit((metric.replace(LATENCY.title, SERVICE_TIME.title), label, unit)) if is_latency else None
@@ -193,20 +189,6 @@ class _Candidates:
             return ()
         tail = design.at_once.tasks[label].tails.get(metric)
         return round_differences(design, lambda race: race.log(key)) if tail is None else tail.differences
-
-    def _beside_the_interval(self, fitted: Fit, metric: str, label: str) -> RowVerdict | None:
-        """Return the verdict of a row whose interval says nothing of the sides; None if it is to be judged."""
-        design, notes = self._design, remarks(self._design, metric, label)
-        if not fitted.holds_for_sides:
-            return RowVerdict(WITHIN_RACE if design.single else SESSION_ONLY, notes)
-        if design.at_once is None or fitted.method != PAIRED:
-            return None
-        nodes = design.at_once.nodes
-        if nodes.kept and not nodes.shared:
-            return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
-        if len(design.rounds) < nodes.fewest_rounds:
-            return RowVerdict(FEW_ROUNDS, "; ".join(filter(None, [f"{nodes.fewest_rounds} rounds needed", notes])))
-        return None
 
     def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> RowVerdict | None:
         """Return the verdict that is clear before values are compared; None if they can be compared."""
@@ -288,6 +270,29 @@ class _Candidates:
         if Percentile.of(metric) is None:
             return RowVerdict(TOO_SHORT, "nothing was completed in a fifth of a race")
         return RowVerdict(TOO_SHORT, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race")
+
+
+def not_comparable(differences: Sequence[Difference], label: str) -> RowVerdict | None:
+    """Return the verdict of a task's rows by the differences that forbid to compare them; None if none does."""
+    keys = list(dict.fromkeys(each.key for each in differences if each.forbids and each.task in ("", label)))
+    if keys == [ANSWERS]:
+        return RowVerdict(ANSWERS_DIFFER)
+    return RowVerdict(UNUSABLE, f"not comparable: {', '.join(keys)}") if keys else None
+
+
+def beside_the_interval(design: Design, fitted: Fit, notes: str) -> RowVerdict | None:
+    """Return the verdict of a row whose interval says nothing of the sides, with its notes; None if it is to be
+    judged."""
+    if not fitted.holds_for_sides:
+        return RowVerdict(WITHIN_RACE if design.single else SESSION_ONLY, notes)
+    if design.at_once is None or fitted.method != PAIRED:
+        return None
+    nodes = design.at_once.nodes
+    if nodes.kept and not nodes.shared:
+        return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
+    if len(design.rounds) < nodes.fewest_rounds:
+        return RowVerdict(FEW_ROUNDS, "; ".join(filter(None, [f"{nodes.fewest_rounds} rounds needed", notes])))
+    return None
 
 
 def _stands_on_enough(race: Race, key: Key) -> bool:

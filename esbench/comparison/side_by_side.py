@@ -11,6 +11,7 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from esbench.comparison import stats
+from esbench.comparison.comparability import without_search
 from esbench.comparison.metrics import Percentile, has_interval
 from esbench.comparison.model import Cut, RoundPlan, RoundsNeeded, SecondsOf, Side, SlicedRounds
 from esbench.comparison.nodes import NodesOfRounds, nodes_of
@@ -67,7 +68,8 @@ class SlicedTask:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Two sides in rounds that held both, after the cut; `tasks` by label are those that had slices in all races."""
+    """Two sides in rounds that held both, after the cut; `tasks` by label are those that had slices in all races, but
+    those of searches for a capacity."""
 
     baseline: Side
     contender: Side
@@ -77,9 +79,11 @@ class SideBySide:
 
     def sliced_rounds(self, rows: int) -> SlicedRounds:
         """Return what is shown of the rounds; `rows` is the number of rows that were tested together."""
-        lengths = sorted({task.slice_s for task in self.tasks.values()})
+        records = [record for pair in self.rounds for record in pair]
+        lengths = {task.slices.length_s for record in records for task in record.tasks if task.slices is not None}
         cuts = {label: task.cut for label, task in self.tasks.items()}
-        return SlicedRounds(tuple(lengths), cuts, self.nodes.fresh, self._plan(rows))
+        plan = None if _are_searches(records) else self._plan(rows)
+        return SlicedRounds(tuple(sorted(lengths)), cuts, self.nodes.fresh, plan)
 
     def _plan(self, rows: int) -> RoundPlan | None:
         """Return the plan by the medians over the tasks; None with a single round, or without values."""
@@ -158,7 +162,7 @@ def side_by_side(
             tasks[number],
             nodes[number],
         )
-        if tasks.get(number)
+        if number in rounds and (tasks[number] or _are_searches(races.values()))
         else None
         for number, contender in enumerate(contenders)
     )
@@ -190,12 +194,19 @@ def _rounds(baseline: Side, contender: Side) -> Rounds:
     pairs = tuple((ours[number], theirs[number]) for number in sorted(ours))
     if any(one.race_id == other.race_id for one, other in pairs):
         return ()
-    return pairs if _common_labels([record for pair in pairs for record in pair]) else ()
+    records = [record for pair in pairs for record in pair]
+    return pairs if _common_labels(records) or _are_searches(records) else ()
+
+
+def _are_searches(records: Iterable[RaceRecord]) -> bool:
+    """True if all races searched for a capacity, in slices."""
+    return all(record.capacity is not None and any(task.slices for task in record.tasks) for record in records)
 
 
 def _sliced(record: RaceRecord) -> dict[str, TaskResult]:
-    """Return the tasks of a race that had slices, by label."""
-    return {task_label(record, task): task for task in reported_tasks(record) if task.slices is not None}
+    """Return the tasks of a race that had slices, by label; without those of a search for a capacity."""
+    tasks = reported_tasks(without_search(record))
+    return {task_label(record, task): task for task in tasks if task.slices is not None}
 
 
 def _common_labels(records: Iterable[RaceRecord]) -> list[str]:

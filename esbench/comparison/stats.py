@@ -22,6 +22,7 @@ SECTIONS = 5  # of a race that stands alone
 FEWEST_HISTORY = 5
 MOST_ROUNDS = 50
 FEWEST_BLOCKS, MOST_BLOCKS = 8, 60  # of slices, of a planned task
+_NORMAL_95 = 1.959963984540054  # two-sided, 95 %
 _LEVEL_MOVED_Z = 1.6448536269514722  # one-sided, 5 %
 _ROUNDING = 1e-12  # of logarithms: a smaller difference counts as zero, whatever the spread
 
@@ -133,6 +134,18 @@ def of_two_races(
     variances = section_variance(b, baseline_sections), section_variance(c, contender_sections)
     df = np.asarray(baseline_sections).shape[-1] - 1, np.asarray(contender_sections).shape[-1] - 1
     return _welch(c - b, (variances[0], df[0]), (variances[1], df[1]), np.sqrt((variances[0] + variances[1]) / 2))
+
+
+def of_two_intervals(baseline: ArrayLike, contender: ArrayLike) -> Effect:
+    """Return the difference of two single values by the 95 % interval of each, which says nothing about other races.
+
+    Each side is ln of (low, value, high), in the last axis. Half of an interval's width counts as 1.96 standard errors
+    of a normal distribution; those of both sides are added in squares.
+    """
+    b, c = _logs(baseline), _logs(contender)
+    variances = [((side[..., 2] - side[..., 0]) / 2 / _NORMAL_95) ** 2 for side in (b, c)]
+    variance = variances[0] + variances[1]
+    return _effect(c[..., 1] - b[..., 1], np.sqrt(variance), math.inf, np.sqrt(variance / 2))
 
 
 def with_history(
@@ -296,10 +309,11 @@ def best_blocks(block_variance: ArrayLike, round_variance: ArrayLike, cost: Arra
     return np.clip(np.where(between > 0, best, 2 * np.asarray(blocks)), FEWEST_BLOCKS, MOST_BLOCKS)
 
 
-def share_bounds(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+def share_bounds(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Return the lower and upper bound of a share with `hits` in `trials`, each one-sided at a level (0 to 1).
 
-    Exact (Clopper and Pearson, Biometrika 26, 1934). ValueError without trials, or with more hits than trials.
+    Exact (Clopper and Pearson, Biometrika 26, 1934); counts that are divided by a dispersion need not be whole.
+    ValueError without trials, or with more hits than trials.
     """
     if not 0 <= hits <= trials or trials < 1:
         raise ValueError(f"{hits} hits in {trials} trials are no share")

@@ -69,6 +69,10 @@ def at_once() -> WholeTime:
     return WholeTime(clock_ns() + _START_DELAY_NS)
 
 
+def _never() -> bool:
+    return False
+
+
 class CutShort(Exception):  # noqa: N818 - its cause may be no error
     """Raised when a step was ended early; `results` are what it measured until then."""
 
@@ -209,12 +213,14 @@ class Coordinator:
         types: OperationTypes,
         listener: Listener | None = None,
         begin: Callable[[], WholeTime] = at_once,
+        enough: Callable[[], bool] = _never,
     ) -> tuple[TaskResult, ...]:
         """Run one step and return its tasks' results, in order. `number` is the step's number in the race, from 0.
 
         `listener` is notified of the units that its tasks will process in all (`totals_known`), of the step's start,
         its seconds, the workers' reports, and hosts that are lost or back. `begin` is called when all workers are
-        ready, and returns the time in which the step runs.
+        ready, and returns the time in which the step runs. As soon as `enough` is true, which is asked all the time,
+        the step ends like one whose completing task has ended.
 
         Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError if it could not begin.
@@ -269,7 +275,7 @@ class Coordinator:
             self._send(worker, first)
         listener.totals_known(units_in_all)
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()}, time_of_step.stretch)
-        error = self._follow(taking_part, number, running, listener)
+        error = self._follow(taking_part, number, running, listener, enough)
         lost = [lost_hosts(list(self._outages.of_step), len(target.hosts))] if self._outages.of_step else []
         results = running.results(lost)
         if self._cancel_requests:
@@ -306,7 +312,12 @@ class Coordinator:
                     raise self._silence(worker, [task.name for task in step.tasks])
 
     def _follow(
-        self, workers: Sequence[_Worker], number: int, running: RunningStep, listener: Listener
+        self,
+        workers: Sequence[_Worker],
+        number: int,
+        running: RunningStep,
+        listener: Listener,
+        enough: Callable[[], bool],
     ) -> EsbenchError | None:
         """Take ticks until every task has ended. Returns the error that ended the step early, if any.
 
@@ -336,7 +347,7 @@ class Coordinator:
                 drain_s = self._drain_s if self._cancel_requests else ABORT_DRAIN_S
                 self._tell(left, Stop(drain_s=drain_s))
                 deadline = time.monotonic() + drain_s + _END_WITHIN_S
-            elif running.just_completed():
+            elif running.just_completed(enough=enough()):
                 self._tell(left, Stop())
             elif tasks := running.next_tasks():
                 later = running.watch.time.begun_later(clock_ns() + _START_DELAY_NS)

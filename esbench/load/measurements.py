@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from esbench.errors import RaceError
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.failures import sentence
 from esbench.load.messages import TaskEnd, TaskSeconds
+from esbench.load.objectives import judged, within_limits
 from esbench.measure import drift
 from esbench.measure.histogram import distribution_ms, encode, supported
 from esbench.measure.measures import HISTOGRAMS
@@ -30,6 +31,7 @@ from esbench.model import Task
 from esbench.record.index_prefix import without_prefix
 from esbench.record.model import (
     PERCENTILES,
+    Check,
     ErrorKind,
     NamedRequest,
     Phase,
@@ -159,10 +161,11 @@ class TaskMeasurements:
             self.time.until_ns(start_ns + round(window.end_s * NS)),
         )
 
-    def result(self, workers: WorkerHealth | None) -> TaskResult:
-        """Return the result of the task: its figures and their checks. Call it after `flush`.
+    def result(self, workers: WorkerHealth | None, checks: Sequence[Check] = ()) -> TaskResult:
+        """Return the result of the task: its figures, their checks and its objectives. Call it after `flush`.
 
-        `workers` is the health of its load workers in the window, None if that is not known.
+        `workers` is the health of its load workers in the window, None if that is not known. `checks` are those that
+        failed already: they come first.
         """
         task = self.task
         is_open = task.schedule.is_open
@@ -195,6 +198,7 @@ class TaskMeasurements:
             amount=self._amount() if self.ended_by_itself and self._begun else None,
             can_use_more_workers=self.most_workers > len(self.workers),
         )
+        failed = (*checks, *(task_checks(figures, workers) if self._begun else (NEVER_BEGUN,)))
         include = task.operation.include_in_reporting
         return TaskResult(
             name=task.name,
@@ -238,7 +242,7 @@ class TaskMeasurements:
             within_ms=_within(task, tally, unsent),
             histograms=_histograms(tally),
             requests_by_name=tuple(_named(name, part) for name, part in sorted(tally.parts.items())),
-            checks=task_checks(figures, workers) if self._begun else (NEVER_BEGUN,),
+            checks=failed,
             begun_s=(self._start_ns() - self.epoch_ns) / NS if self._begun else None,
             start_s=max(0, self._start_ns() - self.step_start_ns) / NS if self._begun else 0.0,
             stages=tuple(
@@ -255,6 +259,7 @@ class TaskMeasurements:
             bytes_received=tally.bytes_received if tally.bytes_sent else None,
             status_codes={str(status): count for status, count in sorted(tally.statuses.items())},
             slices=_slice_plan(self.time, tally.overlapping) if isinstance(self.time, SlicedTime) else None,
+            objectives=judged(task, tally, unsent, throughput, failed),
         )
 
     @property
@@ -433,14 +438,9 @@ def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
     Failed and unsent requests were not. The keys are the thresholds in ms.
     """
     total = tally.requests + unsent
-    if not task.within_ms or not total:
+    if not total:
         return {}
-    counts = tally.within or [0] * len(task.within_ms)
-    shares, so_far = {}, 0
-    for limit, count in zip(sorted(task.within_ms), counts, strict=True):
-        so_far += count
-        shares[f"{limit:g}"] = so_far / total * 100
-    return shares
+    return {f"{limit:g}": count / total * 100 for limit, count in within_limits(task, tally).items()}
 
 
 def _named(name: str, part: Any) -> NamedRequest:

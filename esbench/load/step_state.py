@@ -73,12 +73,12 @@ class RunningStep:
             del self._waiting[name]
         return tasks
 
-    def just_completed(self) -> bool:
-        """True, once, when the tasks that complete the step have ended."""
+    def just_completed(self, *, enough: bool = False) -> bool:
+        """True, once, when the tasks that complete the step have ended, or when `enough` was seen of it."""
         by = self._step.completed_by
-        if self._completed or not by or not self._ended:
+        if self._completed or not (enough or (by and self._ended)):
             return False
-        self._completed = by == (ANY_TASK,) or self._ended.issuperset(by)
+        self._completed = enough or by == (ANY_TASK,) or self._ended.issuperset(by)
         return self._completed
 
     def take(self, worker: int, tick: Tick) -> None:
@@ -114,7 +114,8 @@ class RunningStep:
         for name, measurements in self._measurements.items():
             for second in measurements.flush():
                 self._observe(name, second)
-            result = measurements.result(self.watch.health(measurements.workers, *measurements.window_ns))
             missing = [incomplete(self._missing[name])] if name in self._missing else []
-            results.append(replace(result, checks=(*missing, *result.checks, *checks)))
+            health = self.watch.health(measurements.workers, *measurements.window_ns)
+            result = measurements.result(health, missing)
+            results.append(replace(result, checks=(*result.checks, *checks)))
         return tuple(results)

@@ -67,6 +67,8 @@ class FollowingProgress(Listener, Progress):
         with self.lock:
             now_s, waits = self.clock(), waits_for(step)
             self.number = number
+            if number >= len(self.steps):  # it follows from those before
+                self.steps = (*self.steps, step)
             self.tasks = {task.name: RunningTask(task, now_s, waits=bool(waits[task.name])) for task in step.tasks}
 
     def totals_known(self, units_in_all: Mapping[str, float]) -> None:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from esbench.engine.embedded import host_memory
 from esbench.errors import UsageError
-from esbench.race.capacity import check_memory_at_once
+from esbench.race.host_limits import check_memory_at_once
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
 from esbench.race.round import slicing

@@ -21,7 +21,7 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.null_server import NullServer
 from esbench.operations import builtin_operations
-from esbench.race.capacity import check_workers
+from esbench.race.host_limits import check_workers
 from esbench.race.interrupts import Interrupts
 from esbench.race.recording import now
 from esbench.record import host

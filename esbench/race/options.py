@@ -31,6 +31,7 @@ class RaceOptions:
     challenge: str | None = None
     include_tasks: tuple[str, ...] = ()
     exclude_tasks: tuple[str, ...] = ()
+    capacity: str | None = None  # the race that has found it, or "last": target rates are percents of it
     user_tags: Mapping[str, str] = field(default_factory=dict)
     test_mode: bool = False
     install_dependencies: bool = False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypeVar
 
 from esbench.load.coordinator import at_once
 from esbench.measure.slices import WholeTime
@@ -11,6 +12,8 @@ from esbench.model import Challenge, Step
 from esbench.operations import OperationTypes
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.record.model import TaskResult
+
+T = TypeVar("T")
 
 
 class Pace:
@@ -32,6 +35,10 @@ class Pace:
     def turn(self) -> AbstractContextManager[None]:
         """Context manager: let the block run while no other side does anything, each side after the other."""
         return nullcontext()
+
+    def exchange(self, brought: T) -> tuple[int, Sequence[T]]:
+        """Wait until each side has brought something; return the number of this side, and what each has brought."""
+        return 0, (brought,)
 
     def watch(self, pids: Mapping[str, int]) -> None:
         """Watch the CPU time of the side's nodes, process ids by name, from the next step on."""

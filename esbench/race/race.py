@@ -26,12 +26,13 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.capacity import check_clients, check_workers, too_fast
 from esbench.race.cluster import RacedCluster
+from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
 from esbench.race.recording import RecordWriter, now
+from esbench.race.steps import Steps
 from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
@@ -57,14 +58,16 @@ def run(
     listeners: Sequence[Listener] = (),
     node: EmbeddedEngine | None = None,
     pace: Pace | None = None,
+    steps: Steps | None = None,
 ) -> RaceRecord:
     """Run a race and return its record, whose `status` is complete, cancelled or failed. `listeners` follow it.
 
     A started `node`, if given, is raced instead of one that the race starts, and runs on afterwards. `pace` is that of
-    a round, in which other sides are raced at once. Raises an EsbenchError if the race could not begin. What was
-    measured before a failure or Ctrl-C is in the record.
+    a round, in which other sides are raced at once; `steps`, those of the challenge by default, follow the race, too.
+    Raises an EsbenchError if the race could not begin. What was measured before a failure or Ctrl-C is in the record.
     """
-    options, started_at, epoch_ns, pace = _knowing_secrets(options), now(), clock_ns(), pace or Pace()
+    options, started_at, epoch_ns = _knowing_secrets(options), now(), clock_ns()
+    pace, steps = pace or Pace(), steps or Steps()
     with ExitStack() as stack:
         interrupts = stack.enter_context(pace.join(options.race_id))
         stack.enter_context(progress.checked(interrupts.check))
@@ -74,7 +77,7 @@ def run(
             warnings = [*check_workers(options.workers), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
             cluster = RacedCluster(options, progress, folder, stack, node)
-            raced = _raced_track(options, cluster, types, progress, pace)
+            raced = _raced_track(options, cluster, types, progress, pace, steps)
             targets = RacedTargets(options, raced, cluster)
             lock.claim(targets.claim)
             warnings += _checked(targets, options, pace)
@@ -82,7 +85,7 @@ def run(
             progress.warn(warning)
         first = _first_record(options, started_at, raced, cluster.facts(), warnings)
         recording = stack.enter_context(RecordWriter(folder, first))
-        audience = Listeners((recording, *listeners))
+        audience = Listeners((recording, steps, *listeners))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
         with _kept_to_its_end(recording, cluster), _telling_of_others(options, pace, recording):
@@ -96,28 +99,33 @@ def run(
                     *(cluster.client, coordinator, folder, progress),
                 )
                 load = _Load(
-                    *(interrupts, pace, coordinator, target, stock, raced.types),
+                    *(interrupts, pace, steps, coordinator, target, stock, raced.types),
                     *(recording, audience, telemetry, targets),
                 )
-                for number, step in enumerate(raced.challenge.steps):
-                    reads.before(step)
-                    load.run(number, step)
-                    reads.after(step)
+                try:
+                    for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                        recording.keep_search(steps.search)
+                        reads.before(step)
+                        load.run(number, step)
+                        reads.after(step)
+                finally:
+                    recording.keep_search(steps.search)
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*targets.remember(raced.challenge.steps))
         return recording.record
 
 
-def look(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacedTrack:
-    """Return the track that a race with these options would run. EsbenchError for faults that can be found beforehand.
+def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
+    """Return the track that a race with these options and steps would run.
 
-    Nothing is started; an external cluster is asked for its version.
+    Nothing is started; an external cluster is asked for its version. Raises an EsbenchError for faults that can be
+    found beforehand.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
         check_workers(options.workers)
-        cluster, raced = _reached(options, types, progress, stack)
+        cluster, raced = _reached(options, types, progress, stack, steps)
         _checked(RacedTargets(options, raced, cluster), options, Pace())
         return raced
 
@@ -140,14 +148,14 @@ class RacePlan:
     warnings: tuple[str, ...] = ()
 
 
-def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> RacePlan:
-    """Return what a race with these options would do. Nothing is started, written or deleted.
+def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacePlan:
+    """Return what a race with these options and steps would do. Nothing is started, written or deleted.
 
     Raises an EsbenchError for faults of the options, the track or the cluster.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
-        cluster, raced = _reached(options, types, progress, stack)
+        cluster, raced = _reached(options, types, progress, stack, steps)
         targets, refusal = RacedTargets(options, raced, cluster), None
         warnings = (*check_workers(options.workers), *raced.warnings)
         try:
@@ -160,12 +168,12 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress) -> Rac
 
 
 def _reached(
-    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack
+    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack, steps: Steps | None = None
 ) -> tuple[RacedCluster, RacedTrack]:
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     cluster = RacedCluster(options, progress, folder, stack)
-    return cluster, _raced_track(options, cluster, types, progress, Pace())
+    return cluster, _raced_track(options, cluster, types, progress, Pace(), steps or Steps())
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
@@ -232,10 +240,11 @@ def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coo
 
 
 def _raced_track(
-    options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress, pace: Pace
+    options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
 ) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
+    raced.take(steps.chosen(raced.challenge, raced.types))
     raced.challenge = pace.shaped(raced.challenge, raced.types)
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
@@ -248,6 +257,7 @@ class _Load:
 
     interrupts: InterruptsByOthers
     pace: Pace
+    steps: Steps
     coordinator: Coordinator
     target: Target
     stock: Stock
@@ -271,7 +281,8 @@ class _Load:
             following = Listeners((self.audience, TelemetryFeed(self.telemetry.pulse, step.tasks)))
         try:
             results = self.coordinator.run(
-                number, step, self.target, self.stock, self.types, following, self.pace.begin
+                *(number, step, self.target, self.stock, self.types),
+                *(following, self.pace.begin, self.steps.enough),
             )
             results = self.pace.end(results)
         except CutShort as ended:
@@ -313,6 +324,7 @@ def _first_record(
         environment=host,
         clusters={"default": facts},
         warnings=(*options.client_options.warnings, *raced.warnings, *warnings),
+        capacity_of=raced.capacity,
     )
 
 

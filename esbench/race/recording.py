@@ -10,6 +10,7 @@ from typing import Any
 
 from esbench.events.listeners import Listener
 from esbench.measure.tally import Second
+from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
 from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder
@@ -66,6 +67,10 @@ class RecordWriter(Listener):
             for task in self.record.tasks
         )
         self.record = replace(self.record, tasks=tuple(tasks))
+
+    def keep_search(self, search: CapacitySearch | None) -> None:
+        """Add what a search for capacity has found so far; it is saved with the next step."""
+        self.record = replace(self.record, capacity=search)
 
     def warn(self, *warnings: str) -> None:
         """Add warnings about the race as a whole, each once; they are saved with the next step."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from esbench.errors import RaceError
 from esbench.load.assignment import least_s
@@ -25,7 +25,7 @@ from esbench.model import Challenge, Step, Task
 from esbench.operations import OperationTypes
 from esbench.operations.base import OperationType
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
-from esbench.race.pace import Pace
+from esbench.race.pace import Pace, T
 from esbench.race.sliced_cpu import SlicedCpu
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.sessions import COMPLETE, Pacing
@@ -64,6 +64,7 @@ class Round:
         self._ended: set[str] = set()
         self._turns = dict.fromkeys(order, 0)  # that each side has had
         self._meetings = dict.fromkeys(order, 0)  # that each side has come to
+        self._brought: dict[str, Any] = {}
         self._start_ns: dict[int, int] = {}  # of the step that begins with a meeting
         self._paces = {side: _SidePace(self, side) for side in order}
         self._cpu: SlicedCpu | None = None
@@ -150,6 +151,14 @@ class Round:
         self._wait(self._meetings, dict.fromkeys(self._order, number))
         return number
 
+    def exchange(self, side: str, brought: Any) -> tuple[int, Sequence[Any]]:
+        """Wait until each side has brought something; return the side's number, and what each has brought."""
+        self._brought[side] = brought
+        self.meet(side)
+        found = [self._brought[each] for each in self.sides]
+        self.meet(side)  # until all have seen it
+        return self.sides.index(side), found
+
     def begin(self, side: str, slices: Slicing) -> SlicedTime:
         """Wait until the step is ready on all sides; return the side's time in it."""
         number = self.meet(side)
@@ -222,6 +231,9 @@ class _SidePace(Pace):
         with self._round.turn(self._side):
             yield
 
+    def exchange(self, brought: T) -> tuple[int, Sequence[T]]:
+        return self._round.exchange(self._side, brought)
+
     def watch(self, pids: Mapping[str, int]) -> None:
         self._round.pids[self._side] = pids
 
@@ -252,7 +264,7 @@ class _SidePace(Pace):
 def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None:
     """Return the slices of a step; None of a step without load, which is not sliced."""
     kinds = [types.of(task.operation) for task in step.tasks]
-    if not any(map(_is_load, step.tasks, kinds)):
+    if not any(map(is_load, step.tasks, kinds)):
         return None
     writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
     length_s = SLICE_OF_WRITES_S if writes else SLICE_S
@@ -262,7 +274,7 @@ def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None
     )
 
 
-def _is_load(task: Task, kind: OperationType) -> bool:
+def is_load(task: Task, kind: OperationType) -> bool:
     """True if a task's requests are load; False if it does something once, or as often as it says.
 
     Where the type does not know, the task must repeat its request: by a time, a number, or a rate without a known end.
@@ -293,7 +305,7 @@ def _shaped_step(step: Step, types: OperationTypes, pacing: Pacing, sides: int) 
 
 def _shaped(task: Task, types: OperationTypes, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
     kind = types.of(task.operation)
-    if task.schedule.stages or not _is_load(task, kind):
+    if task.schedule.stages or not is_load(task, kind):
         return task
     warmup_s = task.warmup_time_s or 0.0
     ends_with_documents = kind.traits.sends_corpora and kind.ends(task.operation.params)

@@ -59,13 +59,14 @@ def planned(
     pacing: Pacing | None = None,
     budget_s: float | None = None,
     auto: bool = False,
+    search: tuple[str, ...] = (),
 ) -> RaceSession:
     """Return a new session with its plan of races, not saved.
 
     `kind` is rounds or duel; the seed decides the order of the sides in each round. `words` are the options that all
     sides have, `name=value` without secrets. `before_round` is a shell command to run before each race, or each round
     if the sides are raced at once (`pacing`). `discard_first` adds a first race of each side that is not counted.
-    `budget_s` and `auto` are those of the session.
+    `budget_s`, `auto` and `search` are those of the session.
     """
     places = _places(sides, rounds, seed, pacing)
     return RaceSession(
@@ -82,6 +83,7 @@ def planned(
         pacing=pacing,
         budget_s=budget_s,
         auto=auto,
+        search=search,
     )
 
 
@@ -285,7 +287,7 @@ class Duel:
             options,
             race_id=str(race.race_id),
             session=session.place(race),
-            answers=options.answers and race.round in (1, session.rounds),
+            answers=options.answers and not session.search and race.round in (1, session.rounds),
         )
 
     def _prepare(self, command: str, side: str, number: int) -> None:

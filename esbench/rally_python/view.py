@@ -17,6 +17,7 @@ from esbench import model
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.record.private import open_private
+from esbench.units import PERCENT, Rate
 
 SOURCE_FORMAT_BULK = "bulk"
 
@@ -179,7 +180,8 @@ class OperationView:
 class TaskView:
     """A task; `params` holds its own keys and those that schedulers read.
 
-    Periods are in seconds; `target_throughput` is a number in the rate's own unit, None without a target.
+    Periods are in seconds; `target_throughput` is a number in the rate's own unit, text of one in percent ("70%"), None
+    without a target.
     """
 
     name: str
@@ -291,7 +293,7 @@ def task_view(task: model.Task) -> TaskView:
         operation=operation_view(task.operation),
         params={
             **task.params,
-            **({"target-throughput": rate.value} if rate else {}),
+            **({"target-throughput": shown_rate(rate)} if rate else {}),
             **({"clients": task.clients} if task.clients > 1 else {}),
         },
         clients=task.clients,
@@ -302,10 +304,15 @@ def task_view(task: model.Task) -> TaskView:
         warmup_time_period=task.warmup_time_s,
         time_period=task.time_period_s,
         ramp_up_time_period=schedule.ramp_up_s or None,
-        target_throughput=None if rate is None else rate.value,
+        target_throughput=None if rate is None else shown_rate(rate),
         meta_data=dict(task.meta),
         origin=task,
     )
+
+
+def shown_rate(rate: Rate) -> float | str:
+    """Return a rate as code of a track reads it: a number in its unit, or text in percent ("70%")."""
+    return f"{rate.value:.12g}%" if rate.unit == PERCENT else rate.value
 
 
 def operation_view(operation: model.Operation) -> OperationView:

@@ -18,7 +18,7 @@ from esbench.track import schema
 from esbench.track.document import DocumentNode
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.tasks import Scope, TaskBuilder
-from esbench.units import Rate
+from esbench.units import PERCENT, Rate
 
 _SHOWN_ELSEWHERE = ("target-throughput", "target-interval", "clients")  # keys of a task's `params` in its view
 
@@ -105,7 +105,7 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
     origin = seen.origin or model.Task(seen.name, model.Operation(seen.name, ""))
     interval = seen.params.get("target-interval")
     stages = [
-        {"for": stage.duration_s, "target-throughput": f"{stage.rate.value} {stage.rate.unit}/s"}
+        {"for": stage.duration_s, "target-throughput": _in_unit(stage.rate.value, stage.rate)}
         for stage in origin.schedule.stages
     ]
     keys = {
@@ -126,6 +126,7 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
         "requests": origin.requests,
         "think-time": origin.think_time_s or None,
         "within-ms": origin.within_ms,
+        "objectives": [objective.text for objective in origin.objectives],
         "ignore-response-error-level": origin.ignore_response_error_level,
         "meta": seen.meta_data,
     }
@@ -137,10 +138,14 @@ def _target(seen: view.TaskView, rate: Rate | None) -> Any:
 
     A number has the unit that the rate had.
     """
-    old = None if rate is None else rate.value
+    old = None if rate is None else view.shown_rate(rate)
     given = (seen.params.get("target-throughput"), seen.target_throughput)
     value = next((value for value in given if value != old), old)
-    return value if rate is None or value is None or isinstance(value, str) else f"{value} {rate.unit}/s"
+    return value if rate is None or value is None or isinstance(value, str) else _in_unit(value, rate)
+
+
+def _in_unit(value: Any, rate: Rate) -> str:
+    return f"{value}%" if rate.unit == PERCENT else f"{value} {rate.unit}/s"
 
 
 def _operation(seen: view.OperationView) -> dict[str, Any]:

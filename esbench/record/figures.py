@@ -6,15 +6,27 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
 from operator import attrgetter
+from typing import Any
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
 from esbench.measure.verdict import SAMPLED_TOOK
-from esbench.record.model import PERCENTILES, Check, CheckKind, RaceRecord, Statistic, Subject, TaskResult
+from esbench.record.model import (
+    PERCENTILES,
+    Check,
+    CheckKind,
+    ObjectiveResult,
+    RaceRecord,
+    Statistic,
+    Subject,
+    TaskResult,
+)
+from esbench.units import format_number
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
 _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
@@ -96,6 +108,12 @@ def is_usable(task: TaskResult) -> bool:
     return all(check.level != "unusable" for check in task.checks)
 
 
+def judged_checks(record: RaceRecord, task: TaskResult) -> tuple[Check, ...]:
+    """Return the checks of a task, of a probe without those about its rate: a search tries rates that are too high."""
+    is_probe = record.capacity is not None and task.name in (seen.task for seen in record.capacity.probes)
+    return tuple(check for check in task.checks if not (is_probe and check.subject == "rate"))
+
+
 def missed_target(task: TaskResult) -> bool:
     """True if the cluster did not sustain the target rate, according to the checks of the race."""
     return any(check.level == "unusable" and check.subject == "rate" for check in task.checks)
@@ -114,6 +132,47 @@ def known(times: Mapping[str, float], name: str) -> float:
     if not isinf(times[name]):
         return times[name]
     return times.get(f"{name}_at_least", times.get("max", 0.0))  # of older records: the longest that was measured
+
+
+def objective_results(record: RaceRecord) -> Iterator[tuple[str, ObjectiveResult]]:
+    """Yield the objectives of all tasks, each with its task's label."""
+    for task in record.tasks:
+        yield from ((task_label(record, task), objective) for objective in task.objectives)
+
+
+def objectives_of(records: Iterable[RaceRecord]) -> dict[tuple[str, str], list[ObjectiveResult]]:
+    """Return the results of the objectives of races, each by its task's label and its text."""
+    found: dict[tuple[str, str], list[ObjectiveResult]] = {}
+    for record in records:
+        for label, objective in objective_results(record):
+            found.setdefault((label, objective.text), []).append(objective)
+    return found
+
+
+def worst_objective(results: Sequence[ObjectiveResult]) -> ObjectiveResult:
+    """Return one that is not held, else one that could not be judged, else the first one."""
+    return min(results, key=lambda each: (False, None, True).index(each.holds))
+
+
+def judged_objectives(records: Iterable[RaceRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the objectives ("p99 < 50 ms of TASK") that any of the races missed, and those that leave that open.
+
+    Without any objective, the latter says so.
+    """
+    found = {f"{text} of {label}": worst_objective(all_of) for (label, text), all_of in objectives_of(records).items()}
+    missed = tuple(name for name, worst in found.items() if worst.holds is False)
+    unknown = tuple(f"{name} ({worst.reason})" for name, worst in found.items() if worst.holds is None)
+    return missed, unknown if found else ("no task has an objective",)
+
+
+def objective_text(label: str, objective: ObjectiveResult) -> str:
+    """Return in words how the figures of a task, by its label, hold an objective."""
+    if objective.holds is None:
+        return f"{label}: {objective.text} could not be judged: {objective.reason}"
+    figure = re.split("[<>]", objective.text)[0].strip()
+    value = "" if objective.value is None else f"{figure} is {format_number(objective.value)} {objective.unit}"
+    said = ", and ".join(filter(None, (value, objective.reason)))
+    return f"{label}: {objective.text} is {'held' if objective.holds else 'not held'}: {said}"
 
 
 def task_label(record: RaceRecord, task: TaskResult) -> str:
@@ -158,8 +217,10 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     found.extend(Notice(text) for text in record.warnings)
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
-        found.extend(_task_notices(task, task_label(record, task), record.failure or ""))
+        judged = replace(task, checks=judged_checks(record, task))
+        found.extend(_task_notices(judged, task_label(record, task), record.failure or ""))
     found.extend(_shared_notices(record))
+    found.extend(_objective_notices(record))
     return tuple(found)
 
 
@@ -170,7 +231,7 @@ def failed_checks(record: RaceRecord) -> str:
     """
     failed: dict[tuple[str, str], list[str]] = {}
     for task in reported_tasks(record):
-        for check in task.checks:
+        for check in judged_checks(record, task):
             if check.level != "ok":
                 failed.setdefault((check.level, check.name), []).append(task_label(record, task))
     worst_first = sorted(failed.items(), key=lambda item: item[0][0] != "unusable")
@@ -240,6 +301,13 @@ def cache_hits_percent(task: TaskResult, cache: str) -> float | None:
     return 100 * hits / (hits + misses) if hits + misses > 0 else None
 
 
+def node_figure(task: TaskResult, name: str, kind: str = "") -> float | None:
+    """Return a figure of the nodes during a task, of one that has several the given kind (mean, peak, last); None if it
+    is unknown."""
+    found: Any = task.telemetry.get("nodes", {}).get(name)
+    return found.get(kind) if isinstance(found, Mapping) else found
+
+
 def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the bytes of a task's requests, a second at its throughput, and the number of replies by status."""
     for way, total in (("sent", task.bytes_sent), ("received", task.bytes_received)):
@@ -297,6 +365,15 @@ def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice
     for kind, errors in task.error_kinds.items():
         example = " ".join(errors.example.split())
         yield Notice(f"{label}: {errors.count} x {kind}, the first: {example[:200]}")
+
+
+def _objective_notices(record: RaceRecord) -> Iterator[Notice]:
+    """Yield a notice for each objective that is not held, or could not be judged."""
+    for label, objective in objective_results(record):
+        if not objective.holds:
+            worse = (objective.value or 0.0) * (-1 if ">" in objective.text else 1)
+            about = f"{objective.text} of {label}"
+            yield Notice(objective_text(label, objective), about=about, worse=worse)
 
 
 def _shared_notices(record: RaceRecord) -> Iterator[Notice]:

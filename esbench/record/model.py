@@ -1,4 +1,4 @@
-"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 4).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 6).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
@@ -14,8 +14,9 @@ from enum import Enum
 from typing import Any, Literal, NotRequired, TypedDict
 
 from esbench.measure.slices import NS, SlicedTime, WholeTime
+from esbench.record.capacity import CapacitySearch, KnownCapacity
 
-SCHEMA = 5
+SCHEMA = 6
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -183,6 +184,21 @@ class SlicePlan:
 
 
 @dataclass(frozen=True)
+class ObjectiveResult:
+    """An objective of a task (`text`), and whether its figures held it; `holds` is None if that could not be judged.
+
+    `value` is the figure in `unit`, None if it is not known: a percentile among late requests without a time. `reason`
+    is a sentence on why it is not judged, or not held whatever the value is; else empty.
+    """
+
+    text: str
+    value: float | None
+    unit: str
+    holds: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class WorkerHealth:
     """The health of a task's load workers in its measurement window: each figure is that of the worst worker or CPU.
 
@@ -267,6 +283,7 @@ class TaskResult:
     bytes_received: int | None = None
     status_codes: Mapping[str, int] | None = None
     slices: SlicePlan | None = None  # None of a task that had all the time
+    objectives: tuple[ObjectiveResult, ...] = ()
 
     @property
     def time(self) -> WholeTime:
@@ -454,3 +471,5 @@ class RaceRecord:
     events: tuple[HostEvent, ...] = ()
     telemetry: Mapping[str, Any] = field(default_factory=dict)  # device -> what is kept of it
     failure: str | None = None
+    capacity: CapacitySearch | None = None  # of a race that searched for one
+    capacity_of: KnownCapacity | None = None  # of a race with target rates in percent of it

@@ -19,7 +19,7 @@ from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
 from esbench.record.store import LAST, check_race_id, remove_folder, replace_file
 
-SCHEMA = 2
+SCHEMA = 3
 PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
 WARMUPS = ("cut", "track")
 
@@ -79,7 +79,8 @@ class RaceSession:
     """A session: `words` are the options that all sides have. Frozen: methods return a changed copy.
 
     `pacing`: its sides are raced at once; None: they take turns. `budget_s`: no round begins that would not end within
-    it. `auto`: the number of rounds still has to be taken from the spread of the first ones.
+    it. `search`: its races search for a capacity; the options of that search as words, empty of other sessions. `auto`:
+    the number of rounds still has to be taken from the spread of the first ones.
     """
 
     id: str
@@ -95,6 +96,7 @@ class RaceSession:
     pacing: Pacing | None = None
     budget_s: float | None = None
     auto: bool = False
+    search: tuple[str, ...] = ()
     looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
     schema: int = SCHEMA
 

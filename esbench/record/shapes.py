@@ -10,6 +10,9 @@ from typing import Any
 
 import msgspec
 
+from esbench.errors import UsageError
+from esbench.measure.objectives import parse_objective
+from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 
 LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
@@ -103,6 +106,8 @@ def check_record(record: RaceRecord) -> None:
     msgspec.convert(record.telemetry, dict[str, _Device])
     for cluster in record.clusters.values():
         _check_cluster(cluster)
+    if record.capacity is not None:
+        _check_search(record.capacity)
     for task in record.tasks:
         if task.loop not in ("open", "closed"):
             raise ValueError(f'the loop of task "{task.name}" is neither open nor closed')
@@ -111,6 +116,17 @@ def check_record(record: RaceRecord) -> None:
         _check_telemetry(task.telemetry)
         if max(abs(task.window.start_s), abs(task.window.end_s)) > LONGEST_S:
             raise ValueError(f'the window of task "{task.name}" lasts too long')
+
+
+def _check_search(search: CapacitySearch) -> None:
+    try:
+        objectives = [parse_objective(text) for text in search.objectives]
+    except UsageError as error:
+        raise ValueError(f"the search for a capacity: {error}") from error
+    numbers, found = range(len(objectives)), search.found
+    fits = all(len(seen.counts) == len(numbers) for seen in search.probes)
+    if not fits or (found and (found.binding not in numbers or len(found.curves) not in (0, len(numbers)))):
+        raise ValueError("the search for a capacity does not fit its objectives")
 
 
 def _check_cluster(cluster: ClusterFacts) -> None:
@@ -133,6 +149,7 @@ def _check_telemetry(telemetry: Mapping[str, Any]) -> None:
 def _finite_figures(task: TaskResult) -> Iterator[float]:
     yield from (task.window.start_s, task.window.end_s, task.duration_s, task.start_s)
     yield from (task.begun_s or 0.0, task.waited_ratio or 0.0, task.bytes_sent or 0, task.bytes_received or 0)
+    yield from (objective.value or 0.0 for objective in task.objectives)
     yield from (numbers.get("mean", nan) for numbers in task.returned.values())
     for name in _TIMES:
         yield (getattr(task, name) or {}).get("mean", 0.0)

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
+from esbench.record.capacity import FoundCapacity
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
@@ -67,6 +68,16 @@ class ClusterEntry:
 
 
 @dataclass(frozen=True)
+class SearchEntry:
+    """The result of a search for a capacity, of its whole the part that lists show."""
+
+    task: str
+    objectives: tuple[str, ...]
+    beside: Mapping[str, float] = field(default_factory=dict)
+    found: FoundCapacity | None = None
+
+
+@dataclass(frozen=True)
 class RaceEntry:
     """The part of a race record that lists show: it is read without building the rest."""
 
@@ -82,11 +93,12 @@ class RaceEntry:
     session: Session | None = None
     test_mode: bool = False
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
+    capacity: SearchEntry | None = None
 
 
 # Keys that move to separate files if race.json would be too long: all that lists can do without.
 _MAY_MOVE = {each.name for each in fields(RaceRecord)} - {
-    each.name for each in fields(RaceEntry) if each.name not in ("track_params", "user_tags", "clusters")
+    each.name for each in fields(RaceEntry) if each.name not in ("track_params", "user_tags", "clusters", "capacity")
 }
 
 

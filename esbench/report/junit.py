@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from esbench.comparison.conditions import Condition, parse_condition
-from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row
+from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row, Side
 from esbench.errors.printable import printable
+from esbench.model import OBJECTIVES
+from esbench.record.figures import objective_text, objectives_of, worst_objective
 from esbench.units import format_number
 
 
@@ -15,7 +17,9 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
     """Return a comparison as JUnit XML.
 
     One of `conditions` that holds for a row is a failure; `!`, `! errors` and `answers differ` are errors; a row
-    without a basis for a verdict is skipped. Without `conditions`, a slower row is a failure.
+    without a basis for a verdict is skipped. With the condition `objectives`, those of the contender are tests, too:
+    missed in any race is a failure, one that could not be judged is skipped. Without `conditions`, a slower row is a
+    failure.
     """
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites", name="esbench compare")
@@ -23,7 +27,9 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
         suite = ET.SubElement(root, "testsuite", name=printable(f"{pair.baseline.name} / {pair.contender.name}"))
         rows = [row for row in pair.rows if row.is_primary or any(each.concerns(row) for each in conditions)]
         found = [_case(suite, row, conditions) for row in rows]
-        suite.set("tests", str(len(rows)))
+        if any(each.word == OBJECTIVES for each in conditions):
+            found += _objective_cases(suite, pair.contender)
+        suite.set("tests", str(len(found)))
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(attribute, str(found.count(tag)))
     ET.indent(root)
@@ -46,6 +52,18 @@ def _case(suite: ET.Element, row: Row, conditions: Sequence[Condition]) -> str:
         return ""
     ET.SubElement(case, tag, message=text)
     return tag
+
+
+def _objective_cases(suite: ET.Element, contender: Side) -> Iterator[str]:
+    """Add a test for each objective of the contender's tasks; yield the kind of its result, empty if it passed."""
+    for (label, text), results in objectives_of(contender.records).items():
+        case, worst = ET.SubElement(suite, "testcase", classname=printable(label), name=text), worst_objective(results)
+        tag = {False: "failure", None: "skipped", True: ""}[worst.holds]
+        if tag:
+            ET.SubElement(case, tag, message=printable(objective_text(label, worst)))
+        else:
+            ET.SubElement(case, "system-out").text = printable(objective_text(label, worst))
+        yield tag
 
 
 def _text(row: Row) -> str:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 
 from esbench.record.figures import Figure, Notice, figures, notices, returned_numbers, task_label
 from esbench.record.model import RaceRecord
+from esbench.report.capacity import ShownSearch, capacity_notices, overview, search_of, sentence
+from esbench.report.capacity_tables import probes_table, search_sections
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
 from esbench.report.table_model import (
     Cell,
@@ -17,7 +19,7 @@ from esbench.report.table_model import (
     figure_cell,
     table_of,
 )
-from esbench.report.task_tables import load_notice, servers, sweeps, targets, task_lines
+from esbench.report.task_tables import load_notice, objectives, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
 _METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
@@ -33,24 +35,63 @@ _COLUMNS = (
 
 
 def summary(record: RaceRecord) -> ReportDocument:
-    """Return a race's summary: its facts, Rally's table (Metric, Task, Value, Unit), notices, and further tables."""
+    """Return a race's summary: its facts, Rally's table (Metric, Task, Value, Unit), notices, and further tables.
+
+    That of a search for a capacity begins with the result, and has the tables of the search first.
+    """
+    if (shown := search_of(record)) is not None:
+        return ReportDocument(
+            table_of(_COLUMNS, figures(record)),
+            race_facts(record),
+            (*capacity_notices(shown), *notices(record), *load_notice(record)),
+            (
+                Section("Probes", probes_table(shown)),
+                *search_sections(record, shown),
+                *servers(record),
+                *_of_devices(record),
+            ),
+            sentence(shown),
+            {"capacity": overview(shown)},
+        )
     return ReportDocument(
         table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*sweeps(record), *servers(record), *_of_devices(record)),
+        (*objectives(record), *sweeps(record), *servers(record), *_of_devices(record)),
     )
 
 
 def short_summary(record: RaceRecord) -> ReportDocument:
-    """Return a race's summary for the screen: its facts, a line for each task, notices, and the main further tables."""
-    swept = sweeps(record)
+    """Return a race's summary for the screen: its facts, a line for each task, notices, and the main further tables.
+
+    A search for a capacity has its probes for its tasks.
+    """
     more = Notice(f"esbench show {record.race_id} --all prints every figure of the tasks and the cluster", note=True)
+    if (shown := search_of(record)) is not None:
+        return _short_search(record, shown, more)
+    swept = sweeps(record)
     return ReportDocument(
         task_lines(record),
         race_facts(record),
         (*notices(record), *(load_notice(record) if swept else ()), more),
-        (*targets(record), *swept, *_returned(record), *servers(record, every_figure=False), *_of_devices(record)),
+        (
+            *objectives(record),
+            *targets(record),
+            *swept,
+            *_returned(record),
+            *servers(record, every_figure=False),
+            *_of_devices(record),
+        ),
+    )
+
+
+def _short_search(record: RaceRecord, shown: ShownSearch, more: Notice) -> ReportDocument:
+    return ReportDocument(
+        probes_table(shown),
+        race_facts(record),
+        (*capacity_notices(shown), *notices(record), more),
+        (*search_sections(record, shown), *_of_devices(record)),
+        sentence(shown),
     )
 
 

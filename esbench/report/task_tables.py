@@ -8,12 +8,11 @@ tables that the record does not hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from esbench.measure.measures import Measure, response_time
-from esbench.record.figures import Notice, is_usable, reported_tasks, task_label
-from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.figures import Notice, is_usable, node_figure, objective_results, reported_tasks, task_label
+from esbench.record.model import ObjectiveResult, RaceRecord, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
 
@@ -23,12 +22,7 @@ _MINUTE_S = 60.0
 def _of_nodes(figure: str, kind: str = "") -> Callable[[TaskResult], Cell]:
     """Return a reader of a figure of the nodes: its mean, peak or last value (`kind`), or their total gain."""
 
-    def read(task: TaskResult) -> Cell:
-        found: Any = task.telemetry.get("nodes", {}).get(figure)
-        value: Cell = found.get(kind) if isinstance(found, Mapping) else found
-        return value
-
-    return read
+    return lambda task: node_figure(task, figure, kind)
 
 
 def _of_cluster(name: str) -> Callable[[TaskResult], Cell]:
@@ -48,13 +42,21 @@ _LOAD: ColumnOf[TaskResult] = ColumnOf("Load 1m", "load_1m", numeric=True, spare
 _HEAP: ColumnOf[TaskResult] = ColumnOf(
     "Heap %", "heap_used_percent_mean", numeric=True, read=_of_nodes("heap_used_percent", "mean")
 )
+_GC: ColumnOf[TaskResult] = ColumnOf("GC ms", "gc_time_ms", numeric=True, read=_of_nodes("gc_time_ms"))
+_REJECTIONS: ColumnOf[TaskResult] = ColumnOf("Rejections", "rejections", numeric=True, read=_of_nodes("rejections"))
 _WORK_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
-    ColumnOf("GC ms", "gc_time_ms", numeric=True, read=_of_nodes("gc_time_ms")),
+    _GC,
     ColumnOf("Refreshes", "refresh_count", numeric=True, spare=3, read=_of_cluster("refresh_count")),
     ColumnOf("Merges", "merge_count", numeric=True, spare=2, read=_of_cluster("merge_count")),
-    ColumnOf("Rejections", "rejections", numeric=True, read=_of_nodes("rejections")),
+    _REJECTIONS,
 )
 _MAIN_OF_SERVERS = (_CPU, _HEAP, *_WORK_OF_SERVERS)
+_QUEUES_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
+    *(_CPU, _HEAP, _GC),
+    ColumnOf("Queued", "queued_mean", numeric=True, read=_of_nodes("queued", "mean")),
+    ColumnOf("peak", "queued_peak", numeric=True, read=_of_nodes("queued", "peak")),
+    _REJECTIONS,
+)
 _ALL_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     _CPU,
     ColumnOf("peak", "cpu_core_percent_peak", numeric=True, read=_of_nodes("cpu_core_percent", "peak")),
@@ -148,6 +150,22 @@ def targets(record: RaceRecord) -> tuple[Section, ...]:
     return (Section(title, table_of(columns, tasks)),)
 
 
+_OBJECTIVES: tuple[ColumnOf[tuple[str, ObjectiveResult]], ...] = (
+    ColumnOf("Task", "task", cuttable=True, read=lambda found: found[0]),
+    ColumnOf("Objective", "objective", read=lambda found: found[1].text),
+    ColumnOf("Value", "value", numeric=True, read=lambda found: found[1].value),
+    ColumnOf("Unit", "unit", spare=1, read=lambda found: found[1].unit),
+    ColumnOf("Held", "held", read=lambda found: found[1].holds),
+    ColumnOf("", "reason", for_programs=True, read=lambda found: found[1].reason),
+)
+
+
+def objectives(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with a line for each objective of the tasks; empty if they have none."""
+    found = tuple(objective_results(record))
+    return (Section("Objectives", table_of(_OBJECTIVES, found)),) if found else ()
+
+
 def _target(task: TaskResult) -> Cell:
     """Return the target rate per second; with its unit if that is not the unit of the throughput."""
     rate = _whole(task.target_rate_per_s)
@@ -161,13 +179,26 @@ def servers(record: RaceRecord, *, every_figure: bool = True) -> tuple[Section, 
 
     Without `every_figure` it has the main ones, which fit a terminal.
     """
-    tasks = [task for task in reported_tasks(record) if task.telemetry.get("nodes")]
+    columns = _ALL_OF_SERVERS if every_figure else _MAIN_OF_SERVERS
+    return servers_during(record, reported_tasks(record), "During each task", columns)
+
+
+def servers_during(
+    record: RaceRecord,
+    tasks: Sequence[TaskResult],
+    title: str,
+    columns: Sequence[ColumnOf[TaskResult]] = _QUEUES_OF_SERVERS,
+) -> tuple[Section, ...]:
+    """Return a section with a line for each of the tasks that has figures of nodes; empty if none has any.
+
+    By default it has what shows that a cluster can do no more: CPU, heap, garbage collection, queues, rejections.
+    """
+    tasks = [task for task in tasks if task.telemetry.get("nodes")]
     if not tasks:
         return ()
-    columns = _ALL_OF_SERVERS if every_figure else _MAIN_OF_SERVERS
     nodes = max(task.telemetry["nodes"].get("nodes", 1) for task in tasks)
     of_which = "the node" if nodes == 1 else f"{nodes} nodes: means, highest peaks, sums of counts"
-    title = f"During each task ({of_which}; CPU in percent of one core)"
+    title = f"{title} ({of_which}; CPU in percent of one core)"
     return (Section(title, table_of((_label(record), *_known(columns, tasks)), tasks)),)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,6 +54,12 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
         hint = f"it is one of rally-tracks: add {REPOSITORY}={RALLY_TRACKS}, or the folder that you cloned"
         raise UsageError(f'esbench does not ship the track "{named}"', where="--track", hint=hint)
     raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, known))
+
+
+def options_of(path: Path) -> str:
+    """Return the option that names a track file: --track=orders of a bundled one, else --track-path."""
+    name = next((name for name, file in _bundled().items() if file == path), None)
+    return f"--track-path={shlex.quote(str(path))}" if name is None else f"--track={name}"
 
 
 def list_tracks(repository: Path | None = None) -> TrackList:

@@ -12,7 +12,7 @@ from esbench.measure.schedule import builtin_schedules
 from esbench.model import Schedule, Stage
 from esbench.track.document import DocumentNode
 from esbench.track.schema import known_keys
-from esbench.units import Rate, format_duration, parse_duration, parse_rate
+from esbench.units import Rate, format_duration, parse_duration, parse_target_rate
 
 T = TypeVar("T")
 _TASK_KEYS = known_keys("task")
@@ -55,7 +55,7 @@ def _target(node: DocumentNode) -> Rate | None:
     target = node.find("target-throughput")
     if target is None or str(target.value).strip().lower() in ("", "none"):
         return None
-    return _parsed(target, parse_rate)
+    return _parsed(target, parse_target_rate)
 
 
 def _stages(node: DocumentNode) -> tuple[Stage, ...]:
@@ -70,7 +70,7 @@ def _stages(node: DocumentNode) -> tuple[Stage, ...]:
         duration_s = _parsed(stage["for"], parse_duration)
         if duration_s <= 0:
             stage["for"].fail("a stage must last longer than zero")
-        made.append(Stage(duration_s, _parsed(stage["target-throughput"], parse_rate)))
+        made.append(Stage(duration_s, _parsed(stage["target-throughput"], parse_target_rate)))
     return tuple(made)
 
 
@@ -87,7 +87,7 @@ def _stages_of_text(node: DocumentNode) -> tuple[Stage, ...]:
             # "0-60s": a start without a unit has that of the end
             end_s = parse_duration(last)
             start_s = parse_duration(first if first[-1:].isalpha() else first + unit)
-            stage = Stage(end_s - start_s, parse_rate(rate.strip()))
+            stage = Stage(end_s - start_s, parse_target_rate(rate.strip()))
         except EsbenchError as error:
             raise node.failed(error) from None
         if not math.isclose(start_s, before_s):

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
-from esbench.model import ANY_TASK, Challenge, Operation, Step, Task, Variable
+from esbench.model import ANY_TASK, Challenge, Objective, Operation, Step, Task, Variable
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
@@ -21,6 +22,7 @@ from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
 from esbench.track.schedules import build_schedule, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.source import OUTSIDE
+from esbench.units import PERCENT
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -247,6 +249,7 @@ class TaskBuilder:
             time_period_s=optional_seconds(time_period),
             think_time_s=optional_seconds(node.find("think-time")) or 0.0,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
+            objectives=tuple(dict.fromkeys(self.faults.every(_objective, node.find("objectives") or ()))),
             tags=_tags(_value(key("tags"))),
             ignore_response_error_level=node.get("ignore-response-error-level"),
             meta={**scope.meta, **operation.meta, **node.get("meta", {})},
@@ -261,6 +264,8 @@ class TaskBuilder:
 
     def _check_rates(self, node: DocumentNode, task: Task) -> None:
         for rate in rates(task.schedule):
+            if rate.unit == PERCENT:  # of requests, which every operation counts
+                continue
             try:
                 self.operation_types.of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:
@@ -408,6 +413,13 @@ def _slots(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _slots(inner)
+
+
+def _objective(node: DocumentNode) -> Objective:
+    try:
+        return parse_objective(node.value)
+    except EsbenchError as error:
+        raise node.failed(error) from None
 
 
 def _tags(value: str | list[str] | None) -> tuple[str, ...]:

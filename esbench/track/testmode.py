@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from esbench.model import Challenge, Corpus, Documents, Schedule, Task
-from esbench.units import Rate
+from esbench.units import PERCENT, Rate
 
 if TYPE_CHECKING:
     from esbench.operations import OperationTypes
@@ -73,8 +73,8 @@ def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float) -> Sched
 
 
 def _no_long_gaps(rate: Rate, units: float) -> Rate:
-    if rate.unit == "MB":
-        return rate  # how large a request is turns out when the corpus is prepared
+    if rate.unit in ("MB", PERCENT):
+        return rate  # how large a request is turns out when the corpus is prepared; a capacity, before the race
     per_request = 1.0 if rate.unit == "ops" else units
     return replace(rate, value=max(rate.value, per_request / GAP_S))
 

@@ -55,7 +55,7 @@ class TaskShare:
         length = self._length(time)
         has_window = length.warmup_end_ns and not isinstance(time, SlicedTime)
         window = (length.warmup_end_ns, length.end_ns or 1 << 62) if has_window else None
-        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
+        within = tuple(round(limit * 1_000_000) for limit in task.limits_ms)
         self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
             assert self._python is not None

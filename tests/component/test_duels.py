@@ -25,10 +25,7 @@ SHORT = ("--include-tasks=type:delete-index,type:create-index,closed", "--worker
 
 @pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
-    races = Races(tmp_path)
-    track = races.track / "track.yml"
-    anew = "- operation: {operation-type: delete-index}\n      - operation: {operation-type: create-index}"
-    track.write_text(track.read_text().replace("- operation: {operation-type: create-index}", anew))
+    races = Races(tmp_path, deletes_first=True)
     yield races
     races.end()
 

@@ -9,17 +9,29 @@ from typing import Any
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
+from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SeenProbe
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-5.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-6.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
-    """The golden record, as that of a race which had all the time: one of its tasks was raced in slices."""
+    """The golden record, as that of a race which had all the time, and no objectives: one of its tasks was raced in
+    slices, and two have objectives."""
     record = decode_record(GOLDEN.read_bytes())
-    return replace(record, **{"tasks": tuple(replace(task, slices=None) for task in record.tasks), **changes})
+    tasks = tuple(replace(task, slices=None, objectives=()) for task in record.tasks)
+    return replace(record, **{"tasks": tasks, **changes})
+
+
+def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise", task: str = "") -> RaceRecord:
+    """The race as one that searched for the capacity of a task, by default its first, and ended with this rate."""
+    found = FoundCapacity(why, rate_per_s, rate_per_s, rate_per_s)
+    counts = LateCounts(rate_per_s, (1000, 1000), (5, 5))
+    probe = SeenProbe(Probe(rate_per_s, 30.0, "near"), (counts,), 36.0, task=record.tasks[0].name)
+    name = task or record.tasks[0].operation
+    return replace(record, capacity=CapacitySearch(name, ("p99 < 50 ms",), probes=(probe,), found=found))
 
 
 def task_of(record: RaceRecord, name: str) -> TaskResult:

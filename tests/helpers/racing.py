@@ -69,14 +69,20 @@ class Outcome:
 
 
 class Races:
-    """Starts races of one small track with one ESBENCH_HOME; `end` kills what still runs."""
+    """Starts races of one small track with one ESBENCH_HOME; `end` kills what still runs.
 
-    def __init__(self, folder: Path) -> None:
+    `deletes_first`: the track deletes its index before it creates it, so that it can be raced again.
+    """
+
+    def __init__(self, folder: Path, *, deletes_first: bool = False) -> None:
         self.home = folder / "home"
         self.track = folder / "shop"
         self._running: list[subprocess.Popen[str]] = []
         self.track.mkdir(parents=True)
-        (self.track / "track.yml").write_text(TRACK)
+        creates = "- operation: {operation-type: create-index}"
+        deletes = "- operation: {operation-type: delete-index}\n      "
+        text = TRACK.replace(creates, deletes + creates) if deletes_first else TRACK
+        (self.track / "track.yml").write_text(text)
         (self.track / "index.json").write_text(json.dumps({"settings": {"index.number_of_shards": 3}}))
         (self.track / "orders.json").write_text("".join(f'{{"n": {number}}}\n' for number in range(DOCUMENTS)))
 

@@ -17,6 +17,7 @@ from esbench.units import (
     parse_rate,
     parse_ratio,
     parse_size,
+    parse_target_rate,
 )
 
 
@@ -106,6 +107,10 @@ def test_sizes_are_bytes(value: Any, count: int) -> None:
         (parse_rate, "8 Mb/s", '"8 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
         (parse_rate, "1,000 docs/s", '"1,000 docs/s" is not a rate (say 1000 or'),
         (parse_rate, "1_000/s", '"1_000/s" is not a rate'),
+        (parse_rate, "70%", '"70%" is not a rate'),
+        (parse_target_rate, "%", '"%" is not a rate (say "70%" of the capacity, or 1000)'),
+        (parse_target_rate, "1e999%", '"1e999%" is not a rate'),
+        (parse_target_rate, "fast", '"fast" is not a rate (say 1000'),
         (parse_size, "big", '"big" is not a size (say "512m" or "1g")'),
         (parse_size, "5 x", '"5 x" has no known unit of size (units: b, k, m, g, t)'),
     ],

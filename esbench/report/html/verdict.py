@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.record.figures import is_usable, missed_target, reported_tasks, task_label
+from esbench.record.figures import (
+    judged_checks,
+    judged_objectives,
+    missed_target,
+    objectives_of,
+    reported_tasks,
+    task_label,
+)
 from esbench.record.model import RaceRecord, Subject, TaskResult
+from esbench.report.capacity import FOUND, ShownSearch, search_of, sentence
 from esbench.report.race_summary import race_facts
 from esbench.report.table_model import Column
 from esbench.report.text import cell_text
@@ -27,18 +35,20 @@ class Sentence:
 
 
 def sentences(record: RaceRecord) -> Iterator[Sentence]:
-    """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, errors, the driver.
+    """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, objectives (if any),
+    errors, the driver. The result of a search for capacity stands for target rates.
 
     Without a task there is nothing to say about rates, errors and the driver.
     """
-    tasks = reported_tasks(record)
+    tasks, shown = reported_tasks(record), search_of(record)
     yield _status(record)
     if not tasks:
         yield Sentence("", "No task was measured.")
         return
-    if unusable := [task for task in tasks if not is_usable(task)]:
+    if unusable := [task for task in tasks if any(check.level == "unusable" for check in judged_checks(record, task))]:
         yield Sentence("bad", "Some figures must not be used:", _names(record, unusable))
-    yield _rates(record, tasks)
+    yield _rates(record, tasks) if shown is None else _searched(shown)
+    yield from _objectives(record)
     yield _errors(tasks)
     yield _driver(record, tasks)
 
@@ -53,6 +63,11 @@ def _status(record: RaceRecord) -> Sentence:
     return Sentence("good", "The race is complete.")
 
 
+def _searched(shown: ShownSearch) -> Sentence:
+    why = shown.found.why if shown.found else ""
+    return Sentence("good" if why in FOUND else "bad" if why == "no rate" else "warning", f"{sentence(shown)}.")
+
+
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
     paced = [task for task in tasks if task.target_rate_per_s is not None]
     if not paced:
@@ -63,6 +78,18 @@ def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
         return Sentence("bad", "Target rates were missed:", f"{_names(record, missed)} {of}")
     reached = "The one target rate was reached." if len(paced) == 1 else f"All {len(paced)} target rates were reached."
     return Sentence("good", reached)
+
+
+def _objectives(record: RaceRecord) -> Iterator[Sentence]:
+    """Yield a sentence on the objectives of the tasks; none without any."""
+    found = objectives_of([record])
+    missed, unjudged = judged_objectives([record])
+    if missed:
+        yield Sentence("bad", f"{len(missed)} of {len(found)} objectives were missed:", ", ".join(missed))
+    elif found and unjudged:
+        yield Sentence("warning", "Some objectives could not be judged:", ", ".join(unjudged))
+    elif found:
+        yield Sentence("good", "The one objective was held." if len(found) == 1 else "All objectives were held.")
 
 
 def _errors(tasks: Sequence[TaskResult]) -> Sentence:

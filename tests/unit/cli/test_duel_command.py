@@ -76,6 +76,10 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("nodes=2",), "(a side is one word for the shell, in quotes: --baseline '... nodes=2')"),
         (("--metrics-port=x",), "--metrics-port"),
         (("--metrics-buckets=1",), "--metrics-buckets describes metrics that are not served"),
+        (
+            ("--capacity", "--task=get-by-id", "--plan"),
+            "--capacity: --plan does not go with it: it plans by the spread",
+        ),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
             ("--contender=a=1",),
@@ -150,6 +154,17 @@ def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys
     for option in ("--fail-on=slower", "--min-effect=5%", "--format=junit"):
         line = failing(capsys, "duel", "--resume=r", option)
         assert line == f"esbench: {option.partition('=')[0]}{'=junit' if 'junit' in option else ''}: {ONE_SIDE}"
+
+
+def test_a_session_of_one_side_may_fail_on_objectives(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(esbench_home, golden_race(race_id="x"))
+    plan = (SessionRace("race", 1, 1, "x", "complete", 1.0),)
+    SessionStore(esbench_home).save(
+        RaceSession("r", "rounds", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), (SessionSide("race"),), plan)
+    )
+    assert run(["duel", "--resume=r", "--fail-on=objectives"]) == 4
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "esbench: --fail-on=objectives: cannot be judged: no task has an objective"
 
 
 ONE_SIDE = "there is nothing to compare: the session has one side"

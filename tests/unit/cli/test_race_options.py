@@ -88,6 +88,7 @@ GIVEN: Mapping[str, str] = {
     "--challenge": "other",
     "--include-tasks": "get",
     "--exclude-tasks": "get",
+    "--capacity": "last",
     "--target-hosts": "a:9200",
     "--client-options": "timeout:3",
     "--distribution": "7.6.2",

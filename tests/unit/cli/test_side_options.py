@@ -34,6 +34,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
         ("test-mode=2", '"test-mode" is true or false, not "2"'),
         ("heap=1g heap=2g", '"heap" is given twice'),
         ("seed=3", 'a side has no "seed"'),
+        ("capacity=last", "--capacity is one for all sides"),
         ("race-id=x", 'a side has no "race-id"'),
         ("keep-node", "end with it"),
         ("format=json", "not an option of a race"),

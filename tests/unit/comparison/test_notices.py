@@ -57,3 +57,15 @@ def test_both_is_said_only_of_a_task_that_both_sides_have_it_of() -> None:
     ours, theirs = Side("baseline", (slow("a", "bulk", "get-by-id"),)), Side("contender", (slow("b", "get-by-id"),))
     told = [notice.text for notice in compare(ours, [theirs]).pairs[0].notices if notice.about == "run-delay"]
     assert told == ["both: get-by-id: 10 %", "baseline: bulk: 00 %"]
+
+
+def test_of_several_contenders_a_notice_names_the_one_that_it_is_about() -> None:
+    ours = Side("baseline", (golden_race(race_id="a", warnings=()),))
+    contenders = [Side("fast", (waited("b", 7),)), Side("slow", (waited("c", 9),))]
+    told = [notice.text for notice in compare(ours, contenders).notices if "waited" in notice.text]
+    assert told == [
+        "fast: contender: bulk: waited 7% (mend it)",
+        "slow: contender: bulk: waited 9% (mend it)",
+    ]
+    common = [notice.text for notice in compare(contenders[0], [ours, ours]).notices if "waited" in notice.text]
+    assert common == ["baseline: bulk: waited 7% (mend it)"]

@@ -46,7 +46,7 @@ class Share:
             warmup_s = task.warmup_time_s or 0.0
             period_s = task.time_period_s
             window = (at(warmup_s), 1 << 62 if period_s is None else at(warmup_s + period_s))
-        within = tuple(sorted(round(limit * 1_000_000) for limit in task.within_ms))
+        within = tuple(round(limit * 1_000_000) for limit in task.limits_ms)
         self.recorder = Recorder(WholeTime(START), is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         self.warmup_end_s = task.warmup_time_s or 0.0
         self.end_s = 0.0

@@ -16,7 +16,7 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.create_track.describe import describe
 from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
-from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Task, Track
+from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Objective, Task, Track
 from esbench.operations import builtin_operations
 from esbench.rally_python.loading import load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
@@ -42,7 +42,7 @@ challenges:
     parameters: {size: 3}
     schedule:
       - {operation: own, iterations: 5}
-      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5]}
+      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5], objectives: [p99<5ms]}
       - {name: load, operation: {operation-type: bulk, bulk-size: 5}, target-throughput: 100 docs/s}
       - parallel:
           completed-by: left
@@ -105,6 +105,18 @@ def test_a_track_that_a_processor_leaves_alone_stays_as_it_was(tmp_path: Path) -
     assert after == before
 
 
+@pytest.mark.parametrize(("after", "rate"), [("", Rate(12.5, "%")), ("task.target_throughput = 40", Rate(40, "%"))])
+def test_a_rate_in_percent_is_text_in_the_view(tmp_path: Path, after: str, rate: Rate) -> None:
+    seen = "task = tasks['paced']; assert task.target_throughput == task.params['target-throughput'] == '12.5%'"
+    root = coded(tmp_path, f"{seen}; {after}")
+    file = root / "track.yml"
+    paced = "target-throughput: 5 ops/s"
+    assert paced in file.read_text()
+    file.write_text(file.read_text().replace(paced, "target-throughput: 12.5%"))
+    changed, _ = own_code_of(load(root), load_plugins(root), "first", OPERATIONS)
+    assert task_named(first(changed), "paced").schedule.rate == rate
+
+
 @pytest.mark.parametrize("test_mode", [False, True])
 @pytest.mark.parametrize("name", [summary.name for summary in list_tracks().tracks])
 def test_every_task_is_built_from_its_view_as_from_the_track_file(tmp_path: Path, name: str, test_mode: bool) -> None:
@@ -124,6 +136,7 @@ def test_every_task_is_built_from_its_view_as_from_the_track_file(tmp_path: Path
         ("tasks['paced'].tags = ['slow']", "paced", {"tags": ("slow",)}),
         ("tasks['paced'].params['shape'] = 'sine'", "paced", {"params": {"shape": "sine"}}),
         ("tasks['paced'].name = 'asked'", "asked", {"within_ms": (5.0,), "time_period_s": 5.0}),
+        ("tasks['paced'].name = 'kept'", "kept", {"objectives": (Objective("percentile", "<", 5.0, 99.0),)}),
         ("tasks['own'].meta_data['a'] = 1", "own", {"meta": {"a": 1}}),
     ],
 )
@@ -142,6 +155,7 @@ def test_changes_of_a_task_are_raced(tmp_path: Path, after: str, name: str, expe
         ("tasks['paced'].params['target-interval'] = 4", "paced", Rate(0.25, "ops")),
         ("del tasks['paced'].params['target-throughput']", "paced", None),
         ("tasks['own'].params['target-throughput'] = 8", "own", Rate(8, "ops")),
+        ("tasks['paced'].target_throughput = '70%'", "paced", Rate(70, "%")),
     ],
 )
 def test_changes_of_a_target_rate_are_raced(tmp_path: Path, after: str, name: str, rate: Rate | None) -> None:

@@ -14,7 +14,8 @@ from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
-OF_SCHEMA_5: Any = {"slices": None}
+OF_SCHEMA_6: Any = {"objectives": ()}
+OF_SCHEMA_5: Any = {"slices": None, **OF_SCHEMA_6}
 OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None, **OF_SCHEMA_5}
 
 
@@ -68,10 +69,22 @@ def test_a_record_of_schema_4_is_read_with_what_it_has() -> None:
     assert slices.time.begin_ns == 0
 
 
+def test_a_record_of_schema_5_is_read_with_what_it_has() -> None:
+    """Schema 6 keeps how the objectives of a task were held."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-5.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old.schema == 5
+    assert old.tasks == tuple(replace(task, **OF_SCHEMA_6) for task in new.tasks)
+    assert [(each.text, each.value, each.unit, each.holds) for each in task_of(new, "get-by-id").objectives] == [
+        ("within 2 ms >= 99 %", 99.2, "%", True),
+        ("p99.99 < 20 ms", None, "ms", None),
+        ("throughput >= 1000", 5199.0, "ops/s", True),
+    ]
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 5
+    assert SCHEMA == 6
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -97,7 +110,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 6, this one reads up to 5"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 7, this one reads up to 6"):
         decode_record(json.dumps(document).encode())
 
 

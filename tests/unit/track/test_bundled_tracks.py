@@ -165,6 +165,16 @@ def test_keyword_races_each_operation_at_each_rate() -> None:
     assert all(50.0 in task.within_ms for task in tasks)
 
 
+@pytest.mark.parametrize("track", ["orders", "keyword"])
+def test_tasks_at_percents_of_the_capacity_are_named_so(track: str) -> None:
+    tasks = bundled(track, rates=["70%", 100]).challenges[0].tasks
+    found = [(task.name, str(task.schedule.rate)) for task in tasks if task.name.startswith("get-by-id-at-")]
+    assert found == [
+        ("get-by-id-at-70%-of-capacity", "70 % of the capacity"),
+        ("get-by-id-at-100-per-s", "100 ops/s"),
+    ]
+
+
 def test_relaxed_settings_of_ingest_are_those_that_were_published() -> None:
     relaxed = bundled("ingest", settings="relaxed").indices[0].body["settings"]
     assert {key.removeprefix("index."): value for key, value in relaxed.items() if "number" not in key} == {

@@ -9,7 +9,7 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import UsageError
-from esbench.model import Schedule, Stage, Variable
+from esbench.model import Objective, Schedule, Stage, Variable
 from esbench.operations import builtin_operations
 from esbench.track.features import features_needed
 from esbench.track.library import find_track
@@ -34,6 +34,8 @@ def one_task(tmp_path: Path, keys: str) -> object:
         ("warmup-time-period: 5m", "warmup_time_s", 300.0),
         ("think-time: 100ms", "think_time_s", 0.1),
         ("within-ms: [3, 50]", "within_ms", (3.0, 50.0)),
+        ('objectives: ["p99<50ms", "p99 < 50 ms"]', "objectives", (Objective("percentile", "<", 50.0, 99.0),)),
+        ('objectives: ["p99<50ms", "within 5ms>9%"], within-ms: [50, 3]', "limits_ms", (3.0, 5.0, 50.0)),
         ("tags: [setup, load]", "tags", ("setup", "load")),
         ("tags: setup", "tags", ("setup",)),
         ("ignore-response-error-level: non-fatal", "ignore_response_error_level", "non-fatal"),

@@ -309,6 +309,16 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
             'unknown variable type "sequenc" (did you mean "sequence"?',
         ),
         (
+            "schedule:\n  - operation: refresh\n    objectives:\n      - errors<1%\n      - latency<5ms\n",
+            5,
+            '"latency<5ms" has no known figure "latency" (did you mean "mean<5ms" or "p99<5ms"?)',
+        ),
+        (
+            "schedule:\n  - operation: refresh\n    objectives: p99<5ms\n",
+            3,
+            'schedule[0].objectives must be a list, not "p99<5ms" (write ["p99<5ms"])',
+        ),
+        (
             "schedule:\n  - parallel:\n      completed-by: x\n      tasks: [{operation: refresh}]\n",
             3,
             '"completed-by" names no task of this "parallel": "x"',

@@ -9,7 +9,7 @@ from track_files import load, write_track
 
 from esbench.errors import EsbenchError
 from esbench.model import ANY_TASK, Schedule, Stage, Step, Task
-from esbench.units import Rate
+from esbench.units import PERCENT, Rate
 
 BULK = "{operation-type: bulk, bulk-size: 100}"
 STAGES = (Stage(60.0, Rate(100.0, "ops")), Stage(30.0, Rate(200.0, "ops")))
@@ -70,6 +70,9 @@ def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: st
         (BULK, "1k docs/s", "the target rate is in k docs/s, the operation counts docs"),
         ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
         (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
+        (BULK, "0%", '"target-throughput": a rate must be above zero, not "0%" (say "70%" of the capacity)'),
+        (BULK, "-7%", '"target-throughput": "-7%" is not a rate (say "70%" of the capacity, or 1000)'),
+        (BULK, "70 docs%", '"target-throughput": "70 docs%" is not a rate'),
         (BULK, "5", 'unknown schedule "poison" (did you mean "poisson"?'),
     ],
 )
@@ -84,6 +87,16 @@ def test_the_units_of_stages_are_looked_at_too(tmp_path: Path) -> None:
     assert "docs/s, the operation counts ops" in failure(tmp_path, '{operation: refresh, stages: "0-5s: 1 docs/s"}')
 
 
+@pytest.mark.parametrize("operation", ["refresh", BULK])
+@pytest.mark.parametrize(("text", "percent"), [("70%", 70.0), ('"150 %"', 150.0), ("12.5%", 12.5)])
+def test_a_rate_in_percent_of_a_capacity_is_one_of_any_operation(
+    tmp_path: Path, operation: str, text: str, percent: float
+) -> None:
+    schedule = one_task(tmp_path, f"target-throughput: {text}", operation).schedule
+    assert schedule == Schedule(rate=Rate(percent, PERCENT))
+    assert str(schedule.rate) == f"{percent:g} % of the capacity"
+
+
 # stages
 
 
@@ -96,6 +109,8 @@ def test_the_units_of_stages_are_looked_at_too(tmp_path: Path) -> None:
         ('"0s - 60s : 100/s; 1m-1.5m: 200/s,"', STAGES),
         ('"0-60: 100/s\\n60-90: 200/s"', STAGES),
         ('"0-500ms: 3/s, 500ms-1s: 4/s"', (Stage(0.5, Rate(3.0, "ops")), Stage(0.5, Rate(4.0, "ops")))),
+        ('"0-1s: 50%, 1-2s: 9/s"', (Stage(1.0, Rate(50.0, PERCENT)), Stage(1.0, Rate(9.0, "ops")))),
+        ("[{for: 1, target-throughput: 50%}]", (Stage(1.0, Rate(50.0, PERCENT)),)),
         ("null", ()),
     ],
 )

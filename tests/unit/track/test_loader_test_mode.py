@@ -40,6 +40,7 @@ def test_lengths_are_capped(tmp_path: Path, keys: str, attribute: str, expected:
         ("target-throughput: 100 docs/s", Rate(1000.0, "docs")),  # a bulk of 1,000 documents a second
         ("target-throughput: 5000 docs/s", Rate(5000.0, "docs")),
         ("target-throughput: 1 KB/s", Rate(1 / 1024, "MB")),  # how many bulks that is, the corpus says
+        ("target-throughput: 70%", Rate(70.0, "%")),
     ],
 )
 def test_target_rates_stay_with_gaps_of_a_second_at_most(tmp_path: Path, target: str, expected: Rate) -> None:

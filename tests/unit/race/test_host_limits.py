@@ -11,7 +11,7 @@ from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.operations import OperationTypes, builtin_operations
-from esbench.race.capacity import check_clients, check_memory_at_once, check_workers
+from esbench.race.host_limits import check_clients, check_memory_at_once, check_workers
 from esbench.race.options import RaceOptions
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from esbench.model import Challenge
 from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
-from esbench.record.host import usable_cores
+from esbench.record.host import host_class, host_facts, usable_cores
 from esbench.units import format_bytes
 
 WORKERS_PER_CORE = 8  # with more, a check of the hosts within 3 s already finds no CPU
+_UNDISTURBED = 0.8  # of the highest rate of a calibration
 _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -63,6 +65,15 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
         shares = fullest_worker(step, options.workers, types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
+
+
+def most_per_s(options: RaceOptions) -> float:
+    """Return the highest rate (requests/s) at which this host's driver leaves a cluster's figures alone.
+
+    That is 0.8 of the highest that calibration has seen, infinity without one. RecordError if its file is damaged.
+    """
+    found = CalibrationFile(options.home).find(host_class(host_facts(options.home)), options.workers)
+    return math.inf if found is None else _UNDISTURBED * found.highest_per_s
 
 
 def too_fast(

@@ -1,0 +1,181 @@
+"""The search for a capacity: which rate to probe next, from what the probes so far have shown. Pure: no clock, no I/O.
+
+A search for p99 < 50 ms whose closed loop reached 1,000/s goes like this (late: the share of requests above 50 ms):
+
+    bracket    500/s   0 %       30 s    half of the closed loop's throughput
+               625/s   0.1 %     30 s    it holds: 1.25 times as much
+               977/s   38 %      30 s    1.25^2 times as much: too much
+    near       664/s   0.2 %     30 s    from here on a curve is laid through the probes near the estimate, and the
+               790/s   1.9 %     30 s    next rate stands in turn below and above it
+               742/s   0.8 %     30 s
+               776/s   1.3 %     30 s    five near, the interval is +-4 %: [731, 792]
+    sustain    731/s   0.6 %     120 s   its lower end is held for two minutes, and joins the curve
+    found      carries 763/s [738, 786]
+
+A probe never passes or fails by itself. One that was overloaded, or ended early, is no point of a curve, as nothing was
+steady: it only bounds the search. A probe whose driver was the limit is void, and repeated twice at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from esbench.capacity.curve import fit
+from esbench.record.capacity import FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
+
+_LONGEST, _LONGER_AFTER = 4, 6  # times the first probes; probes near the estimate between two lengths
+_FIRST_RATIO, _FACTOR = 0.5, 1.25  # of the closed loop's throughput; between the first probes
+_NEAR = 1.4  # times the estimate, or through it
+_FEWEST_NEAR, _FEWEST_LATE, _PRECISE = 5, 5.0, 0.05
+_MOST_FITS = 5  # until the probes near the estimate stay the same
+_STEEP = 100.0  # a slope above it is a cliff
+_CLEARLY, _HOPELESS = 2.0, 5.0  # times the share that may be late
+_NEAREST, _FARTHEST = 0.01, 0.15  # of a probe from the estimate
+_MOST_TRIES = 3  # of a rate whose probes are void
+_OVERLOADED = 0.3  # of the way from the share that may be late to all
+
+
+def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
+    """Return the next probe, or what was found."""
+    searched = [each for each in seen if each.probe.stage != "sustain"]
+    found = _next(terms, searched)
+    if isinstance(found, Probe) or found.why not in ("precise", "cliff") or not terms.sustain_s:
+        return found
+    if len(searched) == len(seen):
+        return Probe(found.low_per_s, terms.sustain_s, "sustain")
+    return found if found.why == "cliff" else _of_curves(terms, _usable(seen), found.why) or found
+
+
+def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
+    usable, voided = _usable(seen), [each.probe.rate_per_s for each in seen if each.void]
+    held = max((each.probe.rate_per_s for each in usable if _holds(terms, each)), default=0.0)
+    rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, terms.probe_s, "bracket"
+    if missed := [each for each in usable if not _holds(terms, each)]:
+        lowest = min(missed, key=lambda each: each.probe.rate_per_s)
+        if not held and lowest.probe.rate_per_s <= terms.least_per_s:
+            why = "no rate" if _excess(terms, lowest) > _HOPELESS else "flat"
+            return FoundCapacity(why, 0.0, 0.0, lowest.probe.rate_per_s, _worst(terms, lowest))
+        rate_per_s = max(terms.least_per_s, lowest.probe.rate_per_s / _FACTOR ** max(1, _asked(usable)))
+        if held:
+            since = _asked(usable[_bracketing(terms, usable) :])
+            found = _near(terms, usable, since)
+            if isinstance(found, FoundCapacity):
+                return found
+            if sum(each.took_s for each in seen) >= terms.budget_s:
+                last = _of_curves(terms, usable, "out of time")
+                return last or FoundCapacity("out of time", held, held, lowest.probe.rate_per_s, _worst(terms, lowest))
+            rate_per_s, stage = found, "near"
+            measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
+    elif held:
+        rate_per_s = held * _FACTOR ** max(1, _asked(usable))
+    ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])
+    if rate_per_s >= ceiling:
+        if held >= (1 - _NEAREST) * ceiling or ceiling in voided:
+            return FoundCapacity("at least", held, held, math.inf)
+        rate_per_s = ceiling
+    return Probe(rate_per_s, measured_s, stage)
+
+
+def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float | FoundCapacity:
+    """Return the next rate near the estimate, or the result. `since`: the number of rates near it so far."""
+    held = max(each.probe.rate_per_s for each in usable if _holds(terms, each))
+    above = [each for each in usable if each.probe.rate_per_s > held]
+    over = min((each.probe.rate_per_s for each in above), default=math.inf)
+    found = _of_curves(terms, usable, "precise")
+    curve = found.curves[found.binding] if found is not None else None
+    if found is None or curve is None or curve.slope > _STEEP or curve.capacity_per_s >= _overloaded(terms, usable):
+        if over <= held * (1 + _PRECISE):
+            is_cliff = any(
+                each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > _CLEARLY for each in above
+            )
+            number = found.binding if found else 0
+            return FoundCapacity("cliff" if is_cliff else "flat", math.sqrt(held * over), held, over, number)
+        return math.sqrt(held * min(over, held * _NEAR))
+    precise = curve.half_width_ratio <= _PRECISE and curve.effective_late >= _FEWEST_LATE
+    if precise and curve.probes >= _FEWEST_NEAR:
+        return found
+    late_per_s = terms.most_late[found.binding] * curve.capacity_per_s
+    if since >= 3 and (1.96 / (_PRECISE * curve.slope)) ** 2 * curve.dispersion / late_per_s > terms.budget_s:
+        return replace(found, why="flat")
+    away = min(_FARTHEST, max(_NEAREST, math.log(2.5) / curve.slope))
+    rate_per_s = curve.capacity_per_s * (1 + away / 2 if since % 2 else 1 - away)
+    return min(rate_per_s, math.sqrt(held * over)) if over < math.inf and since < 2 else rate_per_s
+
+
+def _of_curves(terms: SearchTerms, usable: Sequence[SeenProbe], why: str) -> FoundCapacity | None:
+    """Return the result by the objective with the lowest capacity; None if no curve crosses its limit."""
+    curves = tuple(_curve(most, usable, number) for number, most in enumerate(terms.most_late))
+    known = [(curve.capacity_per_s, number) for number, curve in enumerate(curves) if curve is not None]
+    if not known:
+        return None
+    curve = curves[binding := min(known)[1]]
+    assert curve is not None
+    return FoundCapacity(why, curve.capacity_per_s, curve.low_per_s, curve.high_per_s, binding, curves)
+
+
+def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCurve | None:
+    """Return the curve of an objective through the steady probes near its own capacity; None if none crosses it."""
+    counts = [each.counts[number] for each in usable]
+    held = [each.rate_per_s for each in counts if each.late_ratio <= most_late]
+    missed = [each.rate_per_s for each in counts if each.late_ratio > most_late]
+    steady = [each.counts[number] for each in usable if not _is_overloaded(each, number, most_late)]
+    if not held or not missed:
+        return None
+    near: list[LateCounts] = []
+    curve, at = None, math.sqrt(max(held) * min(missed))
+    for _ in range(_MOST_FITS):
+        before, near = near, [each for each in steady if at / _NEAR <= each.rate_per_s <= at * _NEAR]
+        if near == before or len(near) < 2 or not any(sum(each.late) for each in near):
+            break
+        curve = fit(near, most_late)
+        if not 0 < (at := curve.capacity_per_s) < math.inf:
+            return None
+    return curve
+
+
+def _asked(seen: Sequence[SeenProbe]) -> int:
+    """Return the number of probes that this search asked for: those of a duel's other sides follow another estimate."""
+    return sum(each.probe.stage != "other" for each in seen)
+
+
+def _usable(seen: Sequence[SeenProbe]) -> list[SeenProbe]:
+    return [each for each in seen if not each.void]
+
+
+def _holds(terms: SearchTerms, seen: SeenProbe) -> bool:
+    return all(counts.late_ratio <= most for counts, most in zip(seen.counts, terms.most_late, strict=True))
+
+
+def _is_overloaded(seen: SeenProbe, number: int, most_late: float) -> bool:
+    return seen.cut_short or seen.counts[number].late_ratio > most_late + _OVERLOADED * (1 - most_late)
+
+
+def _overloaded(terms: SearchTerms, usable: Sequence[SeenProbe]) -> float:
+    """Return the lowest rate at which a probe was overloaded, infinity if none was."""
+    return min(
+        (
+            each.probe.rate_per_s
+            for each in usable
+            if any(_is_overloaded(each, number, most) for number, most in enumerate(terms.most_late))
+        ),
+        default=math.inf,
+    )
+
+
+def _bracketing(terms: SearchTerms, usable: Sequence[SeenProbe]) -> int:
+    """Return the number of probes until one had held and one had not."""
+    kinds = [_holds(terms, each) for each in usable]
+    return max(kinds.index(True), kinds.index(False)) + 1
+
+
+def _excess(terms: SearchTerms, seen: SeenProbe) -> float:
+    """Return by how many times a probe had more late requests than an objective allows, of the worst one."""
+    return max(counts.late_ratio / most for counts, most in zip(seen.counts, terms.most_late, strict=True))
+
+
+def _worst(terms: SearchTerms, seen: SeenProbe) -> int:
+    """Return the number of the objective that a probe missed by most."""
+    ratios = [counts.late_ratio / most for counts, most in zip(seen.counts, terms.most_late, strict=True)]
+    return ratios.index(max(ratios))

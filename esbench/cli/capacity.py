@@ -1,0 +1,108 @@
+"""`esbench capacity`: find the highest rate at which a task's objectives hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand
+from esbench.cli.dry_run import dry_run, dry_run_option
+from esbench.cli.metrics_options import metrics_options
+from esbench.cli.output import all_figures_option, html_option, report_options
+from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.race import check_outputs, race_and_report
+from esbench.cli.race_flags import race_flags, race_options
+from esbench.cli.store import store_options
+from esbench.errors import UsageError
+from esbench.record.capacity import SearchTerms
+
+if TYPE_CHECKING:
+    from esbench.race.options import RaceOptions
+    from esbench.race.probing import CapacityOptions
+
+
+@click.command(cls=EsbenchCommand)
+@race_flags
+@click.option("--task", required=True, help="The task of the challenge whose rate is searched.")
+@click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    metavar="OBJECTIVE",
+    help="p99<50ms, within 50ms>=99% or errors<0.1%; those of the track's task otherwise.",
+)
+@click.option("--while", "beside", multiple=True, metavar="TASK@RATE", help="A task that runs beside, at a fixed rate.")
+@click.option(
+    "--budget",
+    default=f"{SearchTerms.budget_s / 60:.0f}m",
+    show_default=True,
+    metavar="DURATION",
+    help="Begin no probe later.",
+)
+@click.option(
+    "--sustain",
+    default=f"{SearchTerms.sustain_s / 60:.0f}m",
+    show_default=True,
+    metavar="DURATION",
+    help="Hold what was found for so long; 0s does not.",
+)
+@click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
+@click.option("--race-id", help="The race's id; made up otherwise.")
+@dry_run_option
+@metrics_options
+@progress_options
+@store_options
+@html_option
+@all_figures_option
+@report_options
+def capacity(**flags: Any) -> int:
+    """Find the highest rate at which a task's objectives hold."""
+    from esbench.race.probing import Probing
+
+    flags |= _NOT_ASKED
+    with progress_of(flags) as progress:
+        check_outputs(flags)
+        options = race_options(flags)
+        steps = Probing(capacity_options(options, flags), progress)
+        if flags["dry_run"]:
+            return dry_run({"": options}, flags, progress, steps=steps)
+        return race_and_report(options, flags, progress, steps)[1]
+
+
+_NOT_ASKED: Mapping[str, Any] = {"answers": False, "capacity": None}  # to be compared, to have percents of
+capacity.params = [param for param in capacity.params if param.name not in _NOT_ASKED]
+
+
+def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> CapacityOptions:
+    """Return the options of a search of a race. `flags`: those of `esbench capacity` by name. UsageError for wrong
+    ones."""
+    from esbench.measure.objectives import parse_objective
+    from esbench.race.host_limits import most_per_s
+    from esbench.race.probing import CapacityOptions, in_test_mode
+    from esbench.units import parse_duration
+
+    asked = CapacityOptions(
+        flags["task"],
+        tuple(map(parse_objective, flags["objectives"])),
+        dict(map(_task_and_rate, flags["beside"])),
+        most_per_s(options),
+        parse_duration(flags["budget"], "--budget"),
+        parse_duration(flags["sustain"], "--sustain"),
+    )
+    return in_test_mode(asked) if options.test_mode else asked
+
+
+def _task_and_rate(text: str) -> tuple[str, float]:
+    """Parse insert@200: a task, and its rate in requests per second. Raises UsageError."""
+    from esbench.units import parse_rate
+
+    where = f"--while={text}"
+    task, at, rate_text = text.rpartition("@")
+    if not (task and at):
+        raise UsageError("names no task and rate", where=where, hint="say --while=insert@200: 200 requests per second")
+    rate = parse_rate(rate_text, where)
+    if rate.unit != "ops":
+        raise UsageError(f"is in {rate.unit}/s", where=where, hint="a search counts requests: leave the unit out")
+    return task, rate.value

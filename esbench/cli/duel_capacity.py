@@ -1,0 +1,103 @@
+"""`esbench duel --capacity`: the options of the search that each race is, as flags and as the words of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from esbench.cli.capacity import capacity_options
+from esbench.cli.command import CapacityText, with_options
+from esbench.errors import UsageError
+from esbench.record.capacity import SearchTerms
+from esbench.units import parse_duration
+
+if TYPE_CHECKING:
+    from esbench.events.progress import Progress
+    from esbench.race.options import RaceOptions
+    from esbench.race.pace import Pace
+    from esbench.race.probing import Probing
+
+_BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
+_SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search-budget": "search_budget"}
+_NOT_SEARCHED = {
+    "task_time_s": ("--task-time", "probes have a length of their own"),
+    "warmup": ("--warmup", "each probe discards its own"),
+    "plan": ("--plan", "it plans by the spread within tasks, and a search is one value"),
+}
+
+CAPACITY = click.Option(  # in place of that of a race, which always names one
+    ["--capacity"],
+    type=CapacityText(),
+    is_flag=False,
+    flag_value="",
+    metavar="[RACE]",
+    help="Search for the capacity of --task in each race; with RACE: rates in percent are of what it found.",
+)
+search_flags = with_options(
+    click.option("--task", metavar="TASK", help="With --capacity: the task whose rate is searched."),
+    click.option(
+        "--objective",
+        "objectives",
+        multiple=True,
+        metavar="OBJECTIVE",
+        help="With --capacity: p99<50ms ...; those of the track's task otherwise.",
+    ),
+    click.option(
+        "--while", "beside", multiple=True, metavar="TASK@RATE", help="With --capacity: a task that runs beside."
+    ),
+    click.option(
+        "--search-budget", metavar="DURATION", help=f"With --capacity: a round begins no probe later; {_BUDGET}."
+    ),
+)
+
+
+def search_words(context: click.Context) -> tuple[str, ...]:
+    """Return the options of the search that is asked for, as words; none unless --capacity stands alone.
+
+    Raises a UsageError for those that do not go together.
+    """
+    flags = context.params
+    given = [option for option, name in _SEARCH.items() if flags[name]]
+    if flags["capacity"] != "":
+        if given:
+            what = f"--{given[0]} is of a search for a capacity"
+            raise UsageError(what, hint="add --capacity" if flags["capacity"] is None else "say --capacity alone")
+        return ()
+    if flags["resume"]:
+        what = "--capacity is as the session began with it"
+        raise UsageError(what, where=f"--resume={flags['resume']}", hint="leave it out")
+    for name, (option, why) in _NOT_SEARCHED.items():
+        if flags[name]:
+            raise UsageError(f"{option} does not go with it: {why}", where="--capacity", hint="leave out either")
+    if not flags["task"]:
+        raise UsageError("--task is missing", where="--capacity", hint='say --task=get-by-id --objective="p99<50ms"')
+    budget = flags["search_budget"] or _BUDGET
+    parse_duration(budget, "--search-budget")
+    words = [f"task={flags['task']}", f"search-budget={budget}"]
+    words += [f"objective={text}" for text in flags["objectives"]]
+    return (*words, *(f"while={text}" for text in flags["beside"]))
+
+
+def probing(words: Sequence[str], options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing:
+    """Return the steps of a race that searches, by the words of its session.
+
+    With the `pace` of a round, all sides agree on each probe. UsageError for objectives or tasks that cannot be
+    searched.
+    """
+    from esbench.capacity.search import next_of
+    from esbench.race.probing import Probing, agreed_by
+
+    values: dict[str, list[str]] = {name: [] for name in _SEARCH}
+    for word in words:
+        name, _, value = word.partition("=")
+        values[name].append(value)
+    asked = {
+        "task": values["task"][0],
+        "objectives": values["objective"],
+        "beside": values["while"],
+        "budget": values["search-budget"][0],
+        "sustain": "0s",
+    }
+    return Probing(capacity_options(options, asked), progress, next_of if pace is None else agreed_by(pace))

@@ -1,0 +1,107 @@
+"""The row of the capacities that the races of two sides have found: one search is one value."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from esbench.comparison import stats
+from esbench.comparison.effects import Design, Fit, fit, fit_at_once, round_differences
+from esbench.comparison.metrics import CAPACITY, Key, Race, typical
+from esbench.comparison.model import (
+    FEW_ROUNDS,
+    SEARCHES,
+    SESSION_ONLY,
+    UNUSABLE,
+    Difference,
+    Row,
+    RowVerdict,
+)
+from esbench.comparison.preconditions import remarks
+from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
+from esbench.record.capacity import FoundCapacity
+from esbench.record.figures import HIGHER, Figure
+from esbench.record.model import RaceRecord
+from esbench.units import format_number
+
+
+def capacity_rows(design: Design, differences: Sequence[Difference]) -> Iterator[CandidateRow]:
+    """Yield the row of the task whose capacity all races of both sides have searched; else nothing."""
+    tasks = {race.record.capacity.task if race.record.capacity else None for race in design.races}
+    task = tasks.pop()
+    if not tasks and task is not None:
+        yield _row((CAPACITY, task, "ops/s"), design, differences)
+
+
+def _row(key: Key, design: Design, differences: Sequence[Difference]) -> CandidateRow:
+    in_slices = any(task.slices for race in design.races for task in race.record.tasks)
+    design = replace(
+        design,
+        baseline=tuple(_of_search(race.record, key) for race in design.baseline),
+        contender=tuple(_of_search(race.record, key) for race in design.contender),
+        history=tuple(_of_search(race.record, key) for race in design.history),
+        places=None if in_slices else design.places,
+    )
+    row = Row(
+        *key,
+        typical(design.baseline, key),
+        typical(design.contender, key),
+        is_primary=True,
+        baseline_rounds=tuple(race.value(key) for race in design.baseline),
+        contender_rounds=tuple(race.value(key) for race in design.contender),
+    )
+    if (forbidden := not_comparable(differences, key[1])) is not None:
+        return CandidateRow(replace(row, comparable=False, verdict=forbidden), design)
+    if missing := "; ".join(_without_capacity(design)):
+        row = replace(row, baseline=None, contender=None)
+        return CandidateRow(replace(row, verdict=RowVerdict(UNUSABLE, missing)), design)
+    row = replace(row, differences=round_differences(design, lambda race: race.log(key)))
+    fitted = fit_at_once(row.differences) if design.at_once else fit(design, lambda race: race.log(key))
+    if fitted is None and design.single:
+        fitted = Fit(stats.of_two_intervals(_logs(*design.baseline), _logs(*design.contender)), SEARCHES)
+    if fitted is None:
+        none = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
+        return CandidateRow(replace(row, verdict=none), design)
+    verdict = beside_the_interval(design, fitted, remarks(design, *key[:2]))
+    if design.at_once and fitted.method == SEARCHES:
+        verdict = RowVerdict(FEW_ROUNDS, f"{design.at_once.nodes.fewest_rounds} rounds needed")
+    return CandidateRow(replace(row, estimate=fitted.estimate, verdict=verdict), design, fitted)
+
+
+def _of_search(record: RaceRecord, key: Key) -> Race:
+    """Return a race whose only figure is the capacity that it has found; without any if it has found none."""
+    found = _found(record)
+    if found is None or not found.is_known:
+        return Race(record, {}, {})
+    return Race(record, {key: Figure(*key[:2], found.rate_per_s, key[2], HIGHER)}, {})
+
+
+def _found(record: RaceRecord) -> FoundCapacity | None:
+    return record.capacity.found if record.capacity else None
+
+
+def _logs(race: Race) -> list[float]:
+    """Return ln of the capacity between those of the bounds of its interval."""
+    found = _found(race.record)
+    assert found is not None
+    return [math.log(rate) for rate in (found.low_per_s, found.rate_per_s, found.high_per_s)]
+
+
+def _without_capacity(design: Design) -> Iterator[str]:
+    """Yield, for each side with searches that have found no capacity, how these ended."""
+    for side, races in (("baseline", design.baseline), ("contender", design.contender)):
+        ends = Counter(_end(_found(race.record)) for race in races if not race.figures)
+        if texts := [
+            f"{end} in {number} of {len(races)} rounds" if len(races) > 1 else end for end, number in ends.items()
+        ]:
+            yield f"{side}: {', '.join(texts)}"
+
+
+def _end(found: FoundCapacity | None) -> str:
+    if found is None:
+        return "its search has not ended"
+    if found.why == "at least":
+        return f"at least {format_number(found.rate_per_s)}/s"
+    return "no rate holds the objectives" if found.why == "no rate" else found.why

@@ -1,0 +1,313 @@
+"""The steps of a search for capacity: what the track loads, a closed loop, then probes at the rates that are asked for.
+
+The search itself is pure (esbench.capacity.search): it is shown what each probe has seen, and says what comes next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from esbench.capacity.search import next_of
+from esbench.capacity.sides import next_of_sides
+from esbench.cluster.client import Cluster
+from esbench.errors import RaceError, UsageError, did_you_mean
+from esbench.events.progress import Progress
+from esbench.load.objectives import within_limits
+from esbench.measure.tally import Second, Tally
+from esbench.model import Challenge, Objective, Schedule, Step, Task
+from esbench.operations import OperationTypes
+from esbench.race.pace import Pace
+from esbench.race.round import is_load
+from esbench.race.steps import Steps
+from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.model import TaskResult
+from esbench.units import Rate
+
+_BATCHES = 15  # equal parts of a probe
+_DISCARDED_LIMITS = 20
+_CERTAIN = 20  # times the late requests that a probe may have: it ends
+_CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
+_SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
+_POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.3
+
+
+Choose = Callable[[SearchTerms, Sequence[SeenProbe]], Probe | FoundCapacity]
+
+
+def agreed_by(pace: Pace) -> Choose:
+    """Return the choice of a side of a round: each probe has one rate on all sides, each of which asks in its turn."""
+
+    def choose(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
+        side, searches = pace.exchange((terms, tuple(seen)))
+        return next_of_sides(searches, side)
+
+    return choose
+
+
+@dataclass(frozen=True)
+class ProbeTimes:
+    """The lengths, in seconds, of the closed loop and of a probe: both discard some time, after a probe's ramp."""
+
+    closed_discarded_s: float = 5.0
+    closed_s: float = 15.0
+    ramp_s: float = 2.0
+    discarded_s: float = 3.0  # or 20 limits, where that is longer
+    probe_s: float = SearchTerms.probe_s
+
+
+@dataclass(frozen=True)
+class CapacityOptions:
+    """The options of a search: a task of the challenge, and objectives; without any, those of the task hold.
+
+    `beside`: the tasks that run beside each probe, with their rates (1/s). `ceiling_per_s`: what the driver can send.
+    """
+
+    task: str
+    objectives: tuple[Objective, ...]
+    beside: Mapping[str, float]
+    ceiling_per_s: float
+    budget_s: float
+    sustain_s: float
+    times: ProbeTimes = ProbeTimes()
+
+
+def in_test_mode(options: CapacityOptions) -> CapacityOptions:
+    """Return options of a search that shows within seconds that it works; its figures mean nothing."""
+    times = ProbeTimes(closed_discarded_s=0.2, closed_s=1.0, ramp_s=0.2, discarded_s=0.3, probe_s=1.0)
+    return replace(options, budget_s=min(10.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
+
+
+class Probing(Steps):
+    """The steps of a search. What each probe has shown is taken from the seconds that the race reports.
+
+    `choose` returns the next probe, or what was found.
+    """
+
+    def __init__(self, options: CapacityOptions, progress: Progress, choose: Choose = next_of) -> None:
+        self._options, self._progress, self._choose = options, progress, choose
+        self._objectives = options.objectives
+        self._found = CapacitySearch(options.task, (), options.beside)
+        self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective
+
+    @property
+    def search(self) -> CapacitySearch:
+        return self._found
+
+    def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+        """Return the challenge up to the task, without other tasks that read or are raced for a time, and with the
+        task and those beside it in a closed loop as its last step."""
+        number, self._task = _step_of(challenge, self._options.task, "--task")
+        _check(self._task, types, "--task")
+        self._objectives = self._objectives or self._task.objectives
+        _check_objectives(self._objectives, self._task)
+        self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
+        self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
+        self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
+        if self._task in self._beside:
+            raise UsageError(
+                f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
+            )
+        for task in self._beside:
+            _check(task, types, "--while")
+        before = (_without_measured(step, types) for step in challenge.steps[:number])
+        return replace(challenge, steps=(*(step for step in before if step.tasks), self._closed()))
+
+    def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
+        yield from challenge.steps
+        options, closed_per_s = self._options, self._result.throughput.mean
+        if not closed_per_s:
+            what = (
+                f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
+            )
+            raise RaceError(what, where=f'task "{self._task.name}"')
+        most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
+        terms = SearchTerms(
+            *(most_late, closed_per_s, options.ceiling_per_s),
+            *(options.budget_s, options.sustain_s, options.times.probe_s),
+        )
+        self._found = replace(self._found, terms=terms)
+        names: set[str] = set()
+        while isinstance(found := self._choose(terms, self._found.probes), Probe):
+            began_s = time.monotonic()
+            settle(cluster)
+            name = next(name for name in _names(self._task.name, found) if name not in names)
+            names.add(name)
+            self._most_late = tuple(_CERTAIN * ratio * found.rate_per_s * found.measured_s for ratio in most_late)
+            yield self._probe(name, found)
+            seen = self._seen(found, time.monotonic() - began_s)
+            self._found = replace(self._found, probes=(*self._found.probes, seen))
+            self._progress.say(_news(name, seen, terms))
+        self._found = replace(self._found, found=found)
+
+    def step_begins(self, number: int, step: Step) -> None:
+        self._running = step.tasks[0]
+        self._seconds: list[Tally] = []
+
+    def second(self, task: str, second: Second) -> None:
+        if task == self._running.name and not second.warmup:
+            self._seconds.append(second.tally)
+
+    def task_ended(self, result: TaskResult) -> None:
+        if result.name == self._running.name:
+            self._result: TaskResult = result
+
+    def enough(self) -> bool:
+        late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._objectives)
+        return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
+
+    def _closed(self) -> Step:
+        task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
+        times = self._options.times
+        return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
+
+    def _probe(self, name: str, probe: Probe) -> Step:
+        times, longest_s = self._options.times, max(self._limits_ms, default=0.0) / 1000
+        clients = min(_MOST_CLIENTS, round(_CLIENTS_FOR * probe.rate_per_s * longest_s))
+        task = replace(
+            self._task,
+            name=name,
+            clients=max(self._task.clients, clients),
+            schedule=Schedule("poisson", Rate(probe.rate_per_s, "ops"), ramp_up_s=times.ramp_s),
+            within_ms=self._limits_ms,
+            objectives=(),
+        )
+        discarded_s = max(times.discarded_s, _DISCARDED_LIMITS * longest_s)
+        return self._step(_for_a_time(task, times.ramp_s + discarded_s, probe.measured_s))
+
+    def _step(self, task: Task) -> Step:
+        """Return the step of a task with the tasks beside it, which end with it."""
+        rates = self._options.beside
+        others = (
+            replace(
+                _for_a_time(other, task.warmup_time_s or 0.0, task.time_period_s or 0.0),
+                name=f"{other.name} beside {task.name}",
+                schedule=Schedule("poisson", Rate(rates[other.name], "ops")),
+            )
+            for other in self._beside
+        )
+        return Step((task, *others), completed_by=(task.name,) if rates else ())
+
+    def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
+        is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 0.5
+        counts = tuple(self._counts(objective, probe) for objective in self._objectives)
+        void = next((c.message for c in self._result.checks if c.level == "unusable" and c.subject != "rate"), "")
+        return SeenProbe(probe, counts, took_s, void, is_cut_short, self._result.name)
+
+    def _counts(self, objective: Objective, probe: Probe) -> LateCounts:
+        """Count the requests of each batch of seconds. Those that were never sent are late, in the last one."""
+        due, late = [0] * _BATCHES, [0] * _BATCHES
+        for second, tally in enumerate(self._seconds):
+            batch = min(_BATCHES - 1, int(second * _BATCHES / probe.measured_s))
+            due[batch] += tally.requests
+            late[batch] += self._late(objective, tally)
+        unsent = 0 if objective.limit_ms is None else self._result.unsent or 0
+        due[-1] += unsent
+        late[-1] += unsent
+        used = [number for number in range(_BATCHES) if due[number]]
+        return LateCounts(
+            probe.rate_per_s, tuple(due[number] for number in used), tuple(late[number] for number in used)
+        )
+
+    def _late(self, objective: Objective, tally: Tally) -> int:
+        if objective.limit_ms is None:
+            return tally.errors.total
+        return tally.requests - within_limits(self._running, tally)[objective.limit_ms]
+
+
+def _for_a_time(task: Task, warmup_s: float, measured_s: float) -> Task:
+    return replace(
+        task,
+        warmup_time_s=warmup_s,
+        time_period_s=measured_s,
+        warmup_iterations=None,
+        iterations=None,
+        requests=None,
+        ignore_response_error_level="non-fatal",  # failed requests are counted
+    )
+
+
+def _news(name: str, seen: SeenProbe, terms: SearchTerms) -> str:
+    if seen.void:
+        return f"{name} is void: {seen.void}"
+    late = ", ".join(
+        f"{counts.late_ratio:.2%} late of {most:.4g} % allowed"
+        for counts, most in zip(seen.counts, (100 * ratio for ratio in terms.most_late), strict=True)
+    )
+    return f"{name}: {late}{', ended early' if seen.cut_short else ''}"
+
+
+def _names(task: str, probe: Probe) -> Iterator[str]:
+    """Yield names for the task of a probe, none twice: the second is for the case that the first was used already."""
+    name = f"{task}@{probe.rate_per_s:.4g}" if probe.rate_per_s < 1000 else f"{task}@{probe.rate_per_s:.0f}"
+    name += " sustained" if probe.stage == "sustain" else ""
+    yield name
+    yield from (f"{name} ({number})" for number in count(2))
+
+
+def _step_of(challenge: Challenge, name: str, option: str) -> tuple[int, Task]:
+    """Return a task of a challenge and the number of its step. UsageError for a name that it lacks."""
+    for number, step in enumerate(challenge.steps):
+        for task in step.tasks:
+            if task.name == name:
+                return number, task
+    names = [task.name for task in challenge.tasks]
+    what = f'the challenge "{challenge.name}" has no task "{name}"'
+    raise UsageError(what, where=option, hint=did_you_mean(name, names))
+
+
+def _check(task: Task, types: OperationTypes, option: str) -> None:
+    """Raise a UsageError for a task that cannot be raced at any rate for any time."""
+    kind = types.of(task.operation)
+    if not is_load(task, kind):
+        what = f'task "{task.name}" does something once, and is no load'
+        raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
+    if kind.ends(task.operation.params):
+        what = f'task "{task.name}" ends with its documents, and a probe of a rate sends requests for any time'
+        raise UsageError(what, where=option, hint="name a task that draws its documents, such as an insert")
+
+
+def _check_objectives(objectives: Sequence[Objective], task: Task) -> None:
+    """Raise a UsageError for no objectives, and for those that say nothing about a share of the requests."""
+    if not objectives:
+        what = f'task "{task.name}" has no objectives'
+        raise UsageError(what, where="--task", hint='say --objective "p99<50ms"')
+    for objective in objectives:
+        if objective.most_ratio is None:
+            what = f'"{objective.text}" counts no requests, and a search for capacity does'
+            raise UsageError(what, where="--objective", hint='say "p99<50ms", "within 50ms>=99%" or "errors<0.1%"')
+        if not 0 < objective.most_ratio < 1:
+            share = "no" if not objective.most_ratio else "every"
+            what = f'"{objective.text}" allows {share} request to be late, which no number of requests can prove'
+            raise UsageError(what, where="--objective", hint='say "p99.9<50ms" or "errors<0.1%"')
+
+
+def _without_measured(step: Step, types: OperationTypes) -> Step:
+    """Return a step with the tasks that make and fill indices: those that are no load, or end with their documents."""
+
+    def prepares(task: Task) -> bool:
+        kind = types.of(task.operation)
+        return not is_load(task, kind) or kind.ends(task.operation.params)
+
+    tasks = tuple(task for task in step.tasks if prepares(task))
+    return replace(step, tasks=tasks, clients=None, completed_by=())
+
+
+def settle(cluster: Cluster) -> None:
+    """Wait until no request stands in a queue of a node, for 30 s at most; where queues cannot be seen, for nothing.
+
+    ClusterError if the cluster cannot be reached.
+    """
+    deadline = time.monotonic() + _SETTLED_WITHIN_S
+    while _queued(cluster) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+
+
+def _queued(cluster: Cluster) -> int:
+    """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
+    reply = cluster.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
+    nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
+    pools = [node.get("thread_pool", {}) for node in nodes.values()]
+    return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)

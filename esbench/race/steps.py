@@ -1,0 +1,32 @@
+"""The steps of a race in their order: those of its challenge. A search for capacity decides on them while it races."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from esbench.cluster.client import Cluster
+from esbench.events.listeners import Listener
+from esbench.model import Challenge, Step
+from esbench.operations import OperationTypes
+from esbench.record.capacity import CapacitySearch
+
+
+class Steps(Listener):
+    """The steps of a challenge, one after the other. It follows the race, and each step may depend on those before."""
+
+    def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+        """Return the challenge with the tasks that the race may run. EsbenchError if it lacks one that must be."""
+        return challenge
+
+    def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
+        """Yield each step when those before it have ended."""
+        yield from challenge.steps
+
+    def enough(self) -> bool:
+        """True if the running step need not go on."""
+        return False
+
+    @property
+    def search(self) -> CapacitySearch | None:
+        """The search for a capacity as far as it is, for the record; None of other races."""
+        return None

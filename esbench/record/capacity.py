@@ -1,0 +1,181 @@
+"""The search for a capacity as a race's record keeps it: its terms, what each probe has shown, and what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+_LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """The terms of a search. `most_late`: by objective, the share of requests that may be late.
+
+    `closed_per_s`: the throughput of the task in a closed loop; `ceiling_per_s`: what the driver can send, infinity if
+    that is not known; `budget_s`: the time of all probes; `sustain_s`: how long the result is held, 0 for not at all;
+    `probe_s`: how long the first probes are measured.
+    """
+
+    most_late: tuple[float, ...]
+    closed_per_s: float
+    ceiling_per_s: float = math.inf
+    budget_s: float = 1800.0
+    sustain_s: float = 120.0
+    probe_s: float = 30.0
+
+    @property
+    def least_per_s(self) -> float:
+        """The lowest rate that is probed: 10/s, or a sixteenth of the closed loop's where that is less."""
+        return min(_LEAST_PER_S, _LEAST_RATIO * self.closed_per_s)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A rate (1/s) to send, and for how long it is measured (s).
+
+    `stage`: bracket, near or sustain; other: another side of a duel asked for it.
+    """
+
+    rate_per_s: float
+    measured_s: float
+    stage: str
+
+
+@dataclass(frozen=True)
+class LateCounts:
+    """The requests of one probe at a rate (1/s): those due in each of its equal batches, and how many were late."""
+
+    rate_per_s: float
+    due: tuple[int, ...]
+    late: tuple[int, ...]
+
+    @property
+    def late_ratio(self) -> float:
+        """The share of late requests, 0 if none was due."""
+        return sum(self.late) / max(1, sum(self.due))
+
+    @property
+    def dispersion(self) -> float:
+        """The variance of late requests between the batches over that of independent ones, 1 at least."""
+        return batch_dispersion([self])
+
+
+def batch_dispersion(probes: Sequence[LateCounts]) -> float:
+    """Return the variance of late requests between the batches of each probe over that of independent ones, 1 at least.
+
+    Pearson's chi-squared over its degrees of freedom (McCullagh and Nelder, Generalized Linear Models, 1989, 4.5).
+    """
+    squares = expected = 0.0
+    for probe in probes:
+        share, batches = probe.late_ratio, len(probe.due)
+        if 0 < share < 1 < batches:
+            of_batches = (late - due * share for due, late in zip(probe.due, probe.late, strict=True))
+            squares += sum(each**2 for each in of_batches) * batches / (batches - 1)
+            expected += sum(probe.due) * share * (1 - share)
+    return max(1.0, squares / expected) if expected else 1.0
+
+
+@dataclass(frozen=True)
+class SeenProbe:
+    """The counts of a probe, by objective. `took_s`: all of its time, preparations included.
+
+    `task` is the name of its task in the record. `void`: why its figures cannot be used, as the driver was its limit;
+    `cut_short`: it ended when it was certain that the rate does not hold.
+    """
+
+    probe: Probe
+    counts: tuple[LateCounts, ...]
+    took_s: float
+    void: str = ""
+    cut_short: bool = False
+    task: str = ""
+
+
+@dataclass(frozen=True)
+class LateCurve:
+    """The capacity by one objective: the rate (1/s) at which as many requests are late as it allows.
+
+    `low` and `high` are the bounds of its 95 % interval, 0 and infinity where it has no end. `slope`: the logits by
+    which the odds of being late rise when the rate grows by its own amount. `dispersion`: the variance of late requests
+    over that of independent ones. `effective_late`: how many independent late requests the counts are worth. `probes`:
+    how many the curve is laid through. `drifts`: later ones had other odds than earlier ones at the same rate.
+    """
+
+    capacity_per_s: float
+    low_per_s: float
+    high_per_s: float
+    slope: float
+    dispersion: float
+    effective_late: float
+    probes: int
+    drifts: bool = False
+
+    @property
+    def half_width_ratio(self) -> float:
+        """Half of the interval's width over the capacity; infinity if a bound is missing."""
+        if self.low_per_s <= 0 or not math.isfinite(self.high_per_s):
+            return math.inf
+        return (self.high_per_s - self.low_per_s) / 2 / self.capacity_per_s
+
+
+@dataclass(frozen=True)
+class FoundCapacity:
+    """The end of a search: the capacity with its 95 % interval; of a cliff, the last rate that held and the first that
+    did not.
+
+    `why`: "precise"; "cliff"; "flat": late requests hardly depend on the rate, no budget would settle it; "out of
+    time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
+    holds. `binding`: the number of the objective with the lowest capacity. `curves`: by objective, None without one.
+    """
+
+    why: str
+    rate_per_s: float
+    low_per_s: float
+    high_per_s: float
+    binding: int = 0
+    curves: tuple[LateCurve | None, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """True if the capacity was found with its interval; else it has a bound on one side at most."""
+        is_estimate = self.why in ("precise", "cliff") or (self.why == "out of time" and bool(self.curves))
+        return is_estimate and self.low_per_s > 0 and math.isfinite(self.high_per_s)
+
+    @property
+    def drifts(self) -> bool:
+        """True if later probes had another share of late requests than earlier ones at the same rate."""
+        return any(curve is not None and curve.drifts for curve in self.curves)
+
+
+@dataclass(frozen=True)
+class CapacitySearch:
+    """A search: the task, its objectives as texts, the rates (1/s) of tasks beside it; None until it has ended."""
+
+    task: str
+    objectives: tuple[str, ...]
+    beside: Mapping[str, float] = field(default_factory=dict)
+    terms: SearchTerms | None = None
+    probes: tuple[SeenProbe, ...] = ()
+    found: FoundCapacity | None = None
+
+    @property
+    def closed_task(self) -> str:
+        """The name of the closed loop with which the search begins."""
+        return f"{self.task}@closed"
+
+
+@dataclass(frozen=True)
+class KnownCapacity:
+    """A capacity (1/s) that an earlier race has found, of which the rates of a later one are percents.
+
+    `task` and `operation`: those whose requests were counted, of `track`. `why` as in FoundCapacity.
+    """
+
+    race_id: str
+    track: str
+    task: str
+    operation: str
+    rate_per_s: float
+    why: str
