@@ -113,9 +113,7 @@ def test_ctrl_c_keeps_the_probes_so_far(races: Races, slow: NullServer) -> None:
     assert search.found is None
 
 
-def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(
-    races: Races, null_server: NullServerFactory
-) -> None:
+def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(races: Races, null_server: NullServerFactory) -> None:
     server = null_server(QUEUE)
     process = races.start(server, *OF_READS, P99, command="capacity")
     wait_until(lambda: probed(races), process, within_s=60)
