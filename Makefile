@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
 READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
-	--no-annotate --quiet --custom-compile-command "make lock" --extra embedded
+	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded
 
 .PHONY: race test test-quickly test-units lint locked lock sbom clean
 
@@ -39,6 +39,7 @@ locked:  ## make .venv anew, of exactly the files whose sha256 is in the lock fi
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $(READY) $(READY_TOOLS)
 
+# Extras stay in the lock: pip takes the newest release for `coverage[toml]` where only `coverage` is pinned, and refuses it.
 lock: $(READY_TOOLS)  ## renew the lock files: the newest versions that pyproject.toml allows, for each Python and system
 	$(COMPILE) -o .ci/requirements.txt
 	$(COMPILE) -o .ci/requirements-test.txt -c .ci/requirements.txt --extra test --extra lint --extra supply
