@@ -46,7 +46,9 @@ def test_what_a_build_needs_is_locked() -> None:
 
 def test_an_extra_of_a_package_is_locked_with_it() -> None:
     """Or pip takes the newest release for `coverage[toml]`, which no line names, and the lock fails on that day."""
-    locked = {canonicalize_name(name): set(extras.split(",")) for name, extras, _ in PIN.findall((ROOT / FULL[0]).read_text())}
+    locked = {
+        canonicalize_name(name): set(extras.split(",")) for name, extras, _ in PIN.findall((ROOT / FULL[0]).read_text())
+    }
     for requirement in map(Requirement, metadata.requires("pytest-cov") or ()):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             assert requirement.extras <= locked[canonicalize_name(requirement.name)], f"{requirement}: make lock"
