@@ -137,7 +137,7 @@ def test_a_session_goes_on_at_the_pace_that_it_began_with(
 
 
 def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*DUEL, "--offline", "--dry-run", "--rounds=auto", "--budget=1h", "--task-time=1m"]) == 0
+    assert run([*DUEL, "--dry-run", "--rounds=auto", "--budget=1h", "--task-time=1m"]) == 0
     printed = capsys.readouterr().out
     slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 500 ms"
     assert printed.count(f"At once    2 sides in {slices}") == 2
@@ -190,6 +190,6 @@ def test_what_a_race_has_not_and_a_duel_has_is_told(option: str, hint: str, caps
 def test_a_shared_node_has_the_indices_of_the_races_before(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("--track=orders", "--exclude-tasks=type:delete-index", "--rounds=1", "--offline")
+    options = ("--track=orders", "--exclude-tasks=type:delete-index", "--rounds=1")
     assert run([*command, *options]) == 2
     assert "has create-index without delete-index: the second race would find" in capsys.readouterr().err
