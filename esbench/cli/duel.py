@@ -49,7 +49,7 @@ pacing_options = with_options(
         help="Whole seconds of load on a side before the next one's: 1s, and 2s where a task writes.",
     ),
     click.option(
-        "--slice-gap", "gap_s", metavar="DURATION", help="The gap after each slice: 50ms, and 500ms where a task bulks."
+        "--slice-gap", "gap_s", metavar="DURATION", help="The gap after each slice: 50ms, and 1s where a task bulks."
     ),
     click.option(
         "--task-time",

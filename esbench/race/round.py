@@ -33,7 +33,7 @@ from esbench.record.sessions import COMPLETE, Pacing
 FEWEST_S = 20.0  # of a task on each side, unless --task-time says otherwise
 SETTLE_S = 0.1
 SLICE_S, SLICE_OF_WRITES_S = 1.0, 2.0
-GAP_S, GAP_OF_BULKS_S = 0.05, 0.5
+GAP_S, GAP_OF_BULKS_S = 0.05, 1.0
 _START_DELAY_NS = 20_000_000  # until all sides know the start
 _POLL_S = 0.2
 _END_WITHIN_S = 3.0  # for a side, after a second interrupt

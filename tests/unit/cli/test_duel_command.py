@@ -139,7 +139,7 @@ def test_a_session_goes_on_at_the_pace_that_it_began_with(
 def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*DUEL, "--dry-run", "--rounds=auto", "--budget=1h", "--task-time=1m"]) == 0
     printed = capsys.readouterr().out
-    slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 500 ms"
+    slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 1 s"
     assert printed.count(f"At once    2 sides in {slices}") == 2
     assert "Rounds     at least 6 of " in printed
     assert ", within 1 h" in printed
