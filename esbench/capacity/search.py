@@ -23,18 +23,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from esbench.capacity.curve import fit
-from esbench.record.capacity import FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import (
+    CLEARLY,
+    NEAR,
+    FoundCapacity,
+    LateCounts,
+    LateCurve,
+    Probe,
+    SearchTerms,
+    SeenProbe,
+)
 
 _LONGEST, _LONGER_AFTER = 4, 6  # times the first probes; probes near the estimate between two lengths
 _FIRST_RATIO, _FACTOR = 0.5, 1.25  # of the closed loop's throughput; between the first probes
-_NEAR = 1.4  # times the estimate, or through it
 _FEWEST_NEAR, _FEWEST_LATE, _PRECISE = 5, 5.0, 0.05
 _MOST_FITS = 5  # until the probes near the estimate stay the same
 _STEEP = 100.0  # a slope above it is a cliff
-_CLEARLY, _HOPELESS = 2.0, 5.0  # times the share that may be late
+_HOPELESS = 5.0  # times the share that may be late: no lower rate holds, either
 _NEAREST, _FARTHEST = 0.01, 0.15  # of a probe from the estimate
 _MOST_TRIES = 3  # of a rate whose probes are void
-_OVERLOADED = 0.3  # of the way from the share that may be late to all
 
 
 def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
@@ -43,7 +50,8 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
     found = _next(terms, searched)
     if isinstance(found, Probe) or found.why not in ("precise", "cliff") or not terms.sustain_s:
         return found
-    if len(searched) == len(seen):
+    sustained = [each for each in seen if each.probe.stage == "sustain"]
+    if len(sustained) < _MOST_TRIES and all(each.void for each in sustained):
         return Probe(found.low_per_s, terms.sustain_s, "sustain")
     return found if found.why == "cliff" else _of_curves(terms, _usable(seen), found.why) or found
 
@@ -63,19 +71,28 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
             found = _near(terms, usable, since)
             if isinstance(found, FoundCapacity):
                 return found
-            if sum(each.took_s for each in seen) >= terms.budget_s:
-                last = _of_curves(terms, usable, "out of time")
-                return last or FoundCapacity("out of time", held, held, lowest.probe.rate_per_s, _worst(terms, lowest))
             rate_per_s, stage = found, "near"
             measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
     elif held:
         rate_per_s = held * _FACTOR ** max(1, _asked(usable))
+    if seen and sum(each.took_s for each in seen) >= terms.budget_s:
+        return _out_of_time(terms, usable, held)
     ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])
     if rate_per_s >= ceiling:
-        if held >= (1 - _NEAREST) * ceiling or ceiling in voided:
+        if held >= (1 - _NEAREST) * ceiling or voided.count(ceiling) >= _MOST_TRIES:
             return FoundCapacity("at least", held, held, math.inf)
         rate_per_s = ceiling
     return Probe(rate_per_s, measured_s, stage)
+
+
+def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe], held: float) -> FoundCapacity:
+    if (found := _of_curves(terms, usable, "out of time")) is not None:
+        return found
+    above = [each for each in usable if each.probe.rate_per_s > held]
+    if not above:
+        return FoundCapacity("out of time", held, held, math.inf)
+    lowest = min(above, key=lambda each: each.probe.rate_per_s)
+    return FoundCapacity("out of time", held, held, lowest.probe.rate_per_s, _worst(terms, lowest))
 
 
 def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float | FoundCapacity:
@@ -88,11 +105,11 @@ def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float 
     if found is None or curve is None or curve.slope > _STEEP or curve.capacity_per_s >= _overloaded(terms, usable):
         if over <= held * (1 + _PRECISE):
             is_cliff = any(
-                each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > _CLEARLY for each in above
+                each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > CLEARLY for each in above
             )
             number = found.binding if found else 0
             return FoundCapacity("cliff" if is_cliff else "flat", math.sqrt(held * over), held, over, number)
-        return math.sqrt(held * min(over, held * _NEAR))
+        return math.sqrt(held * min(over, held * NEAR))
     precise = curve.half_width_ratio <= _PRECISE and curve.effective_late >= _FEWEST_LATE
     if precise and curve.probes >= _FEWEST_NEAR:
         return found
@@ -126,7 +143,7 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCu
     near: list[LateCounts] = []
     curve, at = None, math.sqrt(max(held) * min(missed))
     for _ in range(_MOST_FITS):
-        before, near = near, [each for each in steady if at / _NEAR <= each.rate_per_s <= at * _NEAR]
+        before, near = near, [each for each in steady if at / NEAR <= each.rate_per_s <= at * NEAR]
         if near == before or len(near) < 2 or not any(sum(each.late) for each in near):
             break
         curve = fit(near, most_late)
@@ -145,11 +162,11 @@ def _usable(seen: Sequence[SeenProbe]) -> list[SeenProbe]:
 
 
 def _holds(terms: SearchTerms, seen: SeenProbe) -> bool:
-    return all(counts.late_ratio <= most for counts, most in zip(seen.counts, terms.most_late, strict=True))
+    return _excess(terms, seen) <= 1
 
 
 def _is_overloaded(seen: SeenProbe, number: int, most_late: float) -> bool:
-    return seen.cut_short or seen.counts[number].late_ratio > most_late + _OVERLOADED * (1 - most_late)
+    return seen.cut_short or seen.counts[number].is_overload(most_late)
 
 
 def _overloaded(terms: SearchTerms, usable: Sequence[SeenProbe]) -> float:
@@ -172,10 +189,10 @@ def _bracketing(terms: SearchTerms, usable: Sequence[SeenProbe]) -> int:
 
 def _excess(terms: SearchTerms, seen: SeenProbe) -> float:
     """Return by how many times a probe had more late requests than an objective allows, of the worst one."""
-    return max(counts.late_ratio / most for counts, most in zip(seen.counts, terms.most_late, strict=True))
+    return max(counts.excess(most) for counts, most in zip(seen.counts, terms.most_late, strict=True))
 
 
 def _worst(terms: SearchTerms, seen: SeenProbe) -> int:
     """Return the number of the objective that a probe missed by most."""
-    ratios = [counts.late_ratio / most for counts, most in zip(seen.counts, terms.most_late, strict=True)]
+    ratios = [counts.excess(most) for counts, most in zip(seen.counts, terms.most_late, strict=True)]
     return ratios.index(max(ratios))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from esbench.race.probing import CapacityOptions
 
 
+BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
+
+
 @click.command(cls=EsbenchCommand)
 @race_flags
 @click.option("--task", required=True, help="The task of the challenge whose rate is searched.")
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--while", "beside", multiple=True, metavar="TASK@RATE", help="A task that runs beside, at a fixed rate.")
 @click.option(
     "--budget",
-    default=f"{SearchTerms.budget_s / 60:.0f}m",
+    default=BUDGET,
     show_default=True,
     metavar="DURATION",
     help="Begin no probe later.",
@@ -83,15 +86,28 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     from esbench.race.probing import CapacityOptions, in_test_mode
     from esbench.units import parse_duration
 
+    if options.max_error_ratio is not None:
+        what = "a search counts failed requests as late, and goes on"
+        raise UsageError(what, where="--max-error-rate", hint='leave it out, or add --objective "errors<0.1%"')
     asked = CapacityOptions(
         flags["task"],
         tuple(map(parse_objective, flags["objectives"])),
-        dict(map(_task_and_rate, flags["beside"])),
+        _beside(flags["beside"]),
         most_per_s(options),
         parse_duration(flags["budget"], "--budget"),
         parse_duration(flags["sustain"], "--sustain"),
     )
     return in_test_mode(asked) if options.test_mode else asked
+
+
+def _beside(texts: Sequence[str]) -> Mapping[str, float]:
+    rates: dict[str, float] = {}
+    for text in texts:
+        task, per_s = _task_and_rate(text)
+        if task in rates:
+            raise UsageError(f"{task} runs beside already", where=f"--while={text}", hint="give each task one rate")
+        rates[task] = per_s
+    return rates
 
 
 def _task_and_rate(text: str) -> tuple[str, float]:

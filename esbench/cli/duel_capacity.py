@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.capacity import capacity_options
+from esbench.cli.capacity import BUDGET, capacity_options
 from esbench.cli.command import CapacityText, with_options
 from esbench.errors import UsageError
-from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from esbench.race.pace import Pace
     from esbench.race.probing import Probing
 
-_BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
 _SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search-budget": "search_budget"}
 _NOT_SEARCHED = {
     "task_time_s": ("--task-time", "probes have a length of their own"),
@@ -48,7 +46,7 @@ search_flags = with_options(
         "--while", "beside", multiple=True, metavar="TASK@RATE", help="With --capacity: a task that runs beside."
     ),
     click.option(
-        "--search-budget", metavar="DURATION", help=f"With --capacity: a round begins no probe later; {_BUDGET}."
+        "--search-budget", metavar="DURATION", help=f"With --capacity: a round begins no probe later; {BUDGET}."
     ),
 )
 
@@ -71,9 +69,11 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     for name, (option, why) in _NOT_SEARCHED.items():
         if flags[name]:
             raise UsageError(f"{option} does not go with it: {why}", where="--capacity", hint="leave out either")
+    if "answers" in flags["fail_on"]:
+        raise UsageError("a search for a capacity compares no answers", where="--fail-on=answers", hint="leave it out")
     if not flags["task"]:
         raise UsageError("--task is missing", where="--capacity", hint='say --task=get-by-id --objective="p99<50ms"')
-    budget = flags["search_budget"] or _BUDGET
+    budget = flags["search_budget"] or BUDGET
     parse_duration(budget, "--search-budget")
     words = [f"task={flags['task']}", f"search-budget={budget}"]
     words += [f"objective={text}" for text in flags["objectives"]]

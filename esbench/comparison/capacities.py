@@ -104,4 +104,6 @@ def _end(found: FoundCapacity | None) -> str:
         return "its search has not ended"
     if found.why == "at least":
         return f"at least {format_number(found.rate_per_s)}/s"
+    if found.why in ("precise", "cliff"):
+        return "its interval has no end"
     return "no rate holds the objectives" if found.why == "no rate" else found.why

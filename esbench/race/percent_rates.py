@@ -49,7 +49,7 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
 def _newest(store: RaceStore, where: str) -> str:
     entries, _ = store.entries()
     for entry in entries:
-        if entry.capacity is not None and _has_rate(entry.capacity.found):
+        if entry.capacity is not None and _has_rate(entry.capacity.found) and not entry.test_mode:
             return entry.race_id
     raise UsageError("no race has found a capacity", where=where, hint=_ANY_SEARCH)
 
@@ -108,3 +108,5 @@ def objections(capacity: KnownCapacity, track: str, tasks: Sequence[Task]) -> It
         yield f"the capacity is of task {capacity.task}, not of {first_of(others, _MOST_NAMES)}"
     if capacity.why == "at least":
         yield f"the capacity is {format_number(capacity.rate_per_s)}/s at least: its driver could not send more"
+    if capacity.why == "flat":
+        yield f"the capacity is {format_number(capacity.rate_per_s)}/s or so: its limit hardly depends on the rate"

@@ -22,8 +22,17 @@ from esbench.operations import OperationTypes
 from esbench.race.pace import Pace
 from esbench.race.round import is_load
 from esbench.race.steps import Steps
-from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
-from esbench.record.model import TaskResult
+from esbench.record.capacity import (
+    CapacitySearch,
+    FoundCapacity,
+    LateCounts,
+    Probe,
+    SearchTerms,
+    SeenProbe,
+    beside_probe,
+)
+from esbench.record.figures import requests_per_s
+from esbench.record.model import DRIVER_SUBJECTS, Check, TaskResult
 from esbench.units import Rate
 
 _BATCHES = 15  # equal parts of a probe
@@ -77,7 +86,7 @@ class CapacityOptions:
 def in_test_mode(options: CapacityOptions) -> CapacityOptions:
     """Return options of a search that shows within seconds that it works; its figures mean nothing."""
     times = ProbeTimes(closed_discarded_s=0.2, closed_s=1.0, ramp_s=0.2, discarded_s=0.3, probe_s=1.0)
-    return replace(options, budget_s=min(10.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
+    return replace(options, budget_s=min(20.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
 
 
 class Probing(Steps):
@@ -117,7 +126,7 @@ class Probing(Steps):
 
     def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
         yield from challenge.steps
-        options, closed_per_s = self._options, self._result.throughput.mean
+        options, closed_per_s = self._options, requests_per_s(self._result)
         if not closed_per_s:
             what = (
                 f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
@@ -145,6 +154,7 @@ class Probing(Steps):
     def step_begins(self, number: int, step: Step) -> None:
         self._running = step.tasks[0]
         self._seconds: list[Tally] = []
+        self._checks_beside: list[Check] = []
 
     def second(self, task: str, second: Second) -> None:
         if task == self._running.name and not second.warmup:
@@ -153,6 +163,8 @@ class Probing(Steps):
     def task_ended(self, result: TaskResult) -> None:
         if result.name == self._running.name:
             self._result: TaskResult = result
+        else:
+            self._checks_beside += [check for check in result.checks if check.subject in DRIVER_SUBJECTS]
 
     def enough(self) -> bool:
         late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._objectives)
@@ -183,7 +195,7 @@ class Probing(Steps):
         others = (
             replace(
                 _for_a_time(other, task.warmup_time_s or 0.0, task.time_period_s or 0.0),
-                name=f"{other.name} beside {task.name}",
+                name=beside_probe(other.name, task.name),
                 schedule=Schedule("poisson", Rate(rates[other.name], "ops")),
             )
             for other in self._beside
@@ -193,7 +205,8 @@ class Probing(Steps):
     def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
         is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 0.5
         counts = tuple(self._counts(objective, probe) for objective in self._objectives)
-        void = next((c.message for c in self._result.checks if c.level == "unusable" and c.subject != "rate"), "")
+        checks = [*(check for check in self._result.checks if check.subject != "rate"), *self._checks_beside]
+        void = next((check.message for check in checks if check.level == "unusable"), "")
         return SeenProbe(probe, counts, took_s, void, is_cut_short, self._result.name)
 
     def _counts(self, objective: Objective, probe: Probe) -> LateCounts:
@@ -282,6 +295,9 @@ def _check_objectives(objectives: Sequence[Objective], task: Task) -> None:
             share = "no" if not objective.most_ratio else "every"
             what = f'"{objective.text}" allows {share} request to be late, which no number of requests can prove'
             raise UsageError(what, where="--objective", hint='say "p99.9<50ms" or "errors<0.1%"')
+    if all(objective.limit_ms is None for objective in objectives):
+        what = f"{' and '.join(each.text for each in objectives)}: without a time, a queue holds it at any rate"
+        raise UsageError(what, where="--objective", hint='add one with a time: --objective "p99<50ms"')
 
 
 def _without_measured(step: Step, types: OperationTypes) -> Step:

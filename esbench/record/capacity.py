@@ -6,7 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+NEAR = 1.4  # times the estimate, or through it: the probes through which its curve is laid
+CLEARLY = 2.0  # times the share that may be late: it does not hold, whatever else a probe may have met
+
 _LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
+_OVERLOADED = 0.3  # of the way from the share that may be late to all
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,10 @@ class Probe:
 
 @dataclass(frozen=True)
 class LateCounts:
-    """The requests of one probe at a rate (1/s): those due in each of its equal batches, and how many were late."""
+    """The requests of one probe at a rate (1/s): those answered in each of its equal batches, and how many were late.
+
+    Requests that were never sent count in the last batch.
+    """
 
     rate_per_s: float
     due: tuple[int, ...]
@@ -55,6 +62,14 @@ class LateCounts:
     def late_ratio(self) -> float:
         """The share of late requests, 0 if none was due."""
         return sum(self.late) / max(1, sum(self.due))
+
+    def excess(self, most_late: float) -> float:
+        """Return by how many times more requests were late than may be, above 1 where too many were."""
+        return self.late_ratio / most_late
+
+    def is_overload(self, most_late: float) -> bool:
+        """True if so many more requests were late than may be that nothing was steady."""
+        return self.late_ratio > most_late + _OVERLOADED * (1 - most_late)
 
     @property
     def dispersion(self) -> float:
@@ -144,6 +159,11 @@ class FoundCapacity:
         return is_estimate and self.low_per_s > 0 and math.isfinite(self.high_per_s)
 
     @property
+    def was_found(self) -> bool:
+        """True if the search was not given up, and some rate holds."""
+        return self.why in ("precise", "cliff", "at least") and self.rate_per_s > 0
+
+    @property
     def drifts(self) -> bool:
         """True if later probes had another share of late requests than earlier ones at the same rate."""
         return any(curve is not None and curve.drifts for curve in self.curves)
@@ -161,9 +181,20 @@ class CapacitySearch:
     found: FoundCapacity | None = None
 
     @property
+    def probe_tasks(self) -> frozenset[str]:
+        """The names of the tasks of all probes, and of those that ran beside them."""
+        names = [seen.task for seen in self.probes]
+        return frozenset([*names, *(beside_probe(task, name) for task in self.beside for name in names)])
+
+    @property
     def closed_task(self) -> str:
         """The name of the closed loop with which the search begins."""
         return f"{self.task}@closed"
+
+
+def beside_probe(task: str, probe: str) -> str:
+    """Return the name of a task that runs beside another one: a probe, or the closed loop."""
+    return f"{task} beside {probe}"
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,17 @@ def is_usable(task: TaskResult) -> bool:
 
 
 def judged_checks(record: RaceRecord, task: TaskResult) -> tuple[Check, ...]:
-    """Return the checks of a task, of a probe without those about its rate: a search tries rates that are too high."""
-    is_probe = record.capacity is not None and task.name in (seen.task for seen in record.capacity.probes)
+    """Return the checks of a task, of a probe and of tasks beside it without those about their rates: a search tries
+    rates that are too high."""
+    is_probe = record.capacity is not None and task.name in record.capacity.probe_tasks
     return tuple(check for check in task.checks if not (is_probe and check.subject == "rate"))
+
+
+def requests_per_s(task: TaskResult) -> float | None:
+    """Return the requests per second that were completed: throughput counts units, of which a request may have more."""
+    if task.throughput.mean is None or not task.units:
+        return None
+    return task.throughput.mean * task.requests / task.units
 
 
 def missed_target(task: TaskResult) -> bool:

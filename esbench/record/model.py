@@ -20,6 +20,7 @@ SCHEMA = 6
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
+DRIVER_SUBJECTS: tuple[Subject, ...] = ("driver", "workers", "host")
 
 
 def time_text(moment: datetime) -> str:

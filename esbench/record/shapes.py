@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import repeat
 from math import nan
 from typing import Any
 
@@ -12,7 +13,7 @@ import msgspec
 
 from esbench.errors import UsageError
 from esbench.measure.objectives import parse_objective
-from esbench.record.capacity import CapacitySearch
+from esbench.record.capacity import CapacitySearch, SeenProbe
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 
 LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
@@ -124,9 +125,15 @@ def _check_search(search: CapacitySearch) -> None:
     except UsageError as error:
         raise ValueError(f"the search for a capacity: {error}") from error
     numbers, found = range(len(objectives)), search.found
-    fits = all(len(seen.counts) == len(numbers) for seen in search.probes)
+    most_late = search.terms.most_late if search.terms else ()
+    fits = len(most_late) == len(numbers) if search.terms else not search.probes
+    fits = fits and all(0 < most < 1 for most in most_late) and all(map(_fits, search.probes, repeat(len(numbers))))
     if not fits or (found and (found.binding not in numbers or len(found.curves) not in (0, len(numbers)))):
         raise ValueError("the search for a capacity does not fit its objectives")
+
+
+def _fits(seen: SeenProbe, objectives: int) -> bool:
+    return len(seen.counts) == objectives and all(len(counts.due) == len(counts.late) for counts in seen.counts)
 
 
 def _check_cluster(cluster: ClusterFacts) -> None:

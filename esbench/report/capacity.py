@@ -9,15 +9,13 @@ from typing import Any, Protocol
 
 from esbench.measure.objectives import parse_objective
 from esbench.model import Objective
-from esbench.record.capacity import CapacitySearch, FoundCapacity, SeenProbe
+from esbench.record.capacity import CLEARLY, CapacitySearch, FoundCapacity, SeenProbe, beside_probe
 from esbench.record.figures import Notice, known, missed_target
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.capacity_signs import SignOfLimit, signs_of_limit
 from esbench.units import format_duration, format_number
 
-_CLEARLY = 2.0  # times the share that may be late
 _COMPARED = 3  # probes below the capacity, and above it
-FOUND = ("precise", "cliff", "at least")  # of the reasons to end: those of a search that was not given up
 
 
 class Searched(Protocol):
@@ -33,11 +31,11 @@ class Searched(Protocol):
 
 @dataclass(frozen=True)
 class JudgedProbe:
-    """A probe with its task, None if the record lacks it, and the objectives of the search."""
+    """A probe with its task, None if the record lacks it, and by objective the share of requests that may be late."""
 
     seen: SeenProbe
     task: TaskResult | None
-    objectives: tuple[Objective, ...]
+    most_late: tuple[float, ...]
 
     @property
     def rate_per_s(self) -> float:
@@ -45,24 +43,24 @@ class JudgedProbe:
 
     def excess(self, number: int) -> float:
         """Return by how many times more requests were late than an objective, by its number, allows."""
-        late, most = self.seen.counts[number].late_ratio, self.objectives[number].most_ratio
-        return late / most if most else math.inf if late else 0.0
+        return self.seen.counts[number].excess(self.most_late[number])
 
     @property
     def holds(self) -> bool:
         """True if no objective had more late requests than it allows."""
-        return all(self.excess(number) <= 1 for number in range(len(self.objectives)))
+        return all(self.excess(number) <= 1 for number in range(len(self.most_late)))
 
     @property
     def verdict(self) -> str:
-        """The verdict in a word or two: held, missed, overloaded (the rate was not reached), cut short, or void."""
+        """The verdict in a word or two: held, missed, overloaded (nothing was steady), cut short, or void."""
         if self.seen.void:
             return "void"
         if self.seen.cut_short:
             return "cut short"
         if self.holds:
             return "held"
-        return "overloaded" if self.task is not None and missed_target(self.task) else "missed"
+        pairs = zip(self.seen.counts, self.most_late, strict=True)
+        return "overloaded" if any(counts.is_overload(most) for counts, most in pairs) else "missed"
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,8 @@ def search_of(record: RaceRecord) -> ShownSearch | None:
     if search is None:
         return None
     objectives, tasks = tuple(map(parse_objective, search.objectives)), {task.name: task for task in record.tasks}
-    probes = tuple(JudgedProbe(seen, tasks.get(seen.task), objectives) for seen in search.probes)
+    most_late = search.terms.most_late if search.terms else ()
+    probes = tuple(JudgedProbe(seen, tasks.get(seen.task), most_late) for seen in search.probes)
     return ShownSearch(record, search, objectives, probes)
 
 
@@ -161,9 +160,12 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
         case "flat":
             figure = _figure_name(parse_objective(search.objectives[found.binding]))
             said = f": {figure} hardly depends on the rate; its limit is reached {_between(found)} so far"
-        case _:  # out of time
-            so_far = f"about {rate}/s {interval}" if found.curves else f"between {low}/s and {high}/s"
-            said = f" carries {so_far} with {held}, as far as was found when the time was over"
+        case _ if found.curves:  # out of time
+            said = f" carries about {rate}/s {interval} with {held}, as far as was found when the time was over"
+        case _ if known_rate(found.low_per_s) or known_rate(found.high_per_s):
+            said = f" carries {_between(found)} with {held}, as far as was found when the time was over"
+        case _:
+            said = ": no rate could be judged before the time was over"
     return f"{_subject(search)}{said}"
 
 
@@ -175,10 +177,17 @@ def capacity_notices(shown: ShownSearch) -> Iterator[Notice]:
             "or the node changed while it was searched"
         )
     for each in shown.probes:
-        if each.seen.probe.stage == "sustain" and not each.seen.void and not each.holds:
-            late = _late_text(each, max(range(len(each.objectives)), key=each.excess))
+        if each.seen.void:
+            continue
+        if not each.holds and each.seen.probe.stage == "sustain":
+            late = _late_text(shown, each, max(range(len(each.most_late)), key=each.excess))
             held_s = format_duration(each.seen.probe.measured_s)
             yield Notice(f"{rate_text(each.rate_per_s)}/s did not hold for {held_s}: {late}")
+        if each.holds and (missed := _missed_beside(shown, each)):
+            yield Notice(f"{rate_text(each.rate_per_s)}/s held, but {' and '.join(missed)} did not reach its rate")
+    sustained = [each.seen for each in shown.probes if each.seen.probe.stage == "sustain"]
+    if sustained and all(seen.void for seen in sustained):
+        yield Notice(f"the capacity was not held for a longer time: {sustained[-1].void}")
     if shown.signs == ():
         yield Notice("nothing that was measured gave way above the capacity", note=True)
 
@@ -237,15 +246,21 @@ def _above_it(shown: ShownSearch) -> str:
     """Return what the nearest probe with clearly too many late requests has shown, and what gave way."""
     if not shown.above:
         return ""
-    clear = (each for each in shown.above if each.excess(shown.binding) >= _CLEARLY)
+    clear = (each for each in shown.above if each.excess(shown.binding) >= CLEARLY)
     probe, signs = next(clear, shown.above[0]), shown.signs
     why = f": {signs[0].what}" if signs else ""
-    return f"; at {rate_text(probe.rate_per_s)}/s {_late_text(probe, shown.binding)}{why}"
+    return f"; at {rate_text(probe.rate_per_s)}/s {_late_text(shown, probe, shown.binding)}{why}"
 
 
-def _late_text(probe: JudgedProbe, number: int) -> str:
+def _missed_beside(shown: ShownSearch, probe: JudgedProbe) -> list[str]:
+    """Return the tasks beside a probe that did not reach their rates."""
+    names = {beside_probe(name, probe.seen.task): name for name in shown.search.beside}
+    return [names[task.name] for task in shown.record.tasks if task.name in names and missed_target(task)]
+
+
+def _late_text(shown: ShownSearch, probe: JudgedProbe, number: int) -> str:
     """Return the share of late requests of a probe by an objective: 12 % are late."""
-    verb = "fail" if probe.objectives[number].kind == "errors" else "are late"
+    verb = "fail" if shown.objectives[number].kind == "errors" else "are late"
     return f"{100 * probe.seen.counts[number].late_ratio:.3g} % {verb}"
 
 
@@ -259,7 +274,7 @@ def _why_none(shown: ShownSearch) -> str:
         above = "above " if math.isinf(times[objective.figure]) else ""
         shows = f"it is {above}{format_number(known(times, objective.figure))} ms"
     else:
-        shows = _late_text(probe, shown.binding)
+        shows = _late_text(shown, probe, shown.binding)
     return f"at {rate_text(probe.rate_per_s)}/s {shows}"
 
 

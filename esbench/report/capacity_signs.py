@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from esbench.record.figures import node_figure
-from esbench.record.model import ClusterFacts, RaceRecord, Subject, TaskResult
+from esbench.record.model import DRIVER_SUBJECTS, ClusterFacts, RaceRecord, TaskResult
 
 _TOO_MANY_REQUESTS = "429"
-_DRIVER: tuple[Subject, ...] = ("driver", "workers", "host")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def _queued(task: TaskResult, _: ClusterFacts | None) -> float | None:
 
 
 def _driver_percent(task: TaskResult, _: ClusterFacts | None) -> float:
-    return 100.0 if any(check.level != "ok" and check.subject in _DRIVER for check in task.checks) else 0.0
+    return 100.0 if any(check.level != "ok" and check.subject in DRIVER_SUBJECTS for check in task.checks) else 0.0
 
 
 _WATCHED = (  # causes before what follows from them

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from esbench.model import Objective
+from esbench.record.figures import requests_per_s
 from esbench.record.model import RaceRecord
 from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate, watched
 from esbench.report.capacity_signs import SignOfLimit
@@ -75,11 +76,7 @@ def _latency(name: str) -> ColumnOf[JudgedProbe]:
 
 
 def _reached(probe: JudgedProbe) -> Cell:
-    """Return the requests per second that were completed; throughput counts units of which a request may have more."""
-    task = probe.task
-    if task is None or task.throughput.mean is None or not task.units:
-        return None
-    return task.throughput.mean * task.requests / task.units
+    return None if probe.task is None else requests_per_s(probe.task)
 
 
 def objectives_section(shown: ShownSearch) -> tuple[Section, ...]:
@@ -125,7 +122,7 @@ def curve_section(shown: ShownSearch) -> tuple[Section, ...]:
         return ()
     objective, number = shown.objectives[shown.binding], shown.binding
     in_ms = objective.kind == "percentile" and any(_percentile(objective, each) is not None for each in probes)
-    limit = objective.bound if in_ms else 100 * (objective.most_ratio or 0.0)
+    limit = objective.bound if in_ms else 100 * probes[0].most_late[number]
     what, unit = (f"{objective.figure} latency", "ms") if in_ms else ("Share of late requests", "%")
 
     def value(probe: JudgedProbe) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
-from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SeenProbe
+from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
@@ -31,7 +31,8 @@ def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise
     counts = LateCounts(rate_per_s, (1000, 1000), (5, 5))
     probe = SeenProbe(Probe(rate_per_s, 30.0, "near"), (counts,), 36.0, task=record.tasks[0].name)
     name = task or record.tasks[0].operation
-    return replace(record, capacity=CapacitySearch(name, ("p99 < 50 ms",), probes=(probe,), found=found))
+    terms = SearchTerms((0.01,), closed_per_s=2 * rate_per_s)
+    return replace(record, capacity=CapacitySearch(name, ("p99 < 50 ms",), {}, terms, (probe,), found))
 
 
 def task_of(record: RaceRecord, name: str) -> TaskResult:

@@ -10,7 +10,7 @@ from bokeh.models import NumeralTickFormatter
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
-from esbench.record.capacity import FoundCapacity, LateCurve
+from esbench.record.capacity import NEAR, FoundCapacity, LateCurve
 from esbench.record.figures import known
 from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate
 from esbench.report.capacity_tables import late_interval
@@ -19,7 +19,6 @@ from esbench.report.html.page import Chart
 
 _HEIGHT = 300  # pixels
 _POINTS = 60  # of a curve
-_CURVE_TO = 1.4  # times the capacity, and through it
 _LEAST_PART = 0.01  # of the share that may be late: the lowest that a chart shows
 _BELOW = 0.8  # of it: where the axis begins
 _MARKERS = ((True, "circle", BLUE, "held"), (False, "x", RED, "not held"))
@@ -102,10 +101,10 @@ def _share_chart(shown: ShownSearch, probes: Sequence[JudgedProbe], number: int)
             _points(drawn, shown, of_kind, number, (marker, colour, label))
     if curve is not None:
         rates = [rate for rate in _spread(curve) if probes[0].rate_per_s <= rate <= probes[-1].rate_per_s]
-        percents = [100 * curve_ratio(curve, objective.most_ratio or 0.0, rate) for rate in rates]
+        percents = [100 * curve_ratio(curve, probes[0].most_late[number], rate) for rate in rates]
         data = source(x=rates, y=[percent if percent >= least else None for percent in percents])
         drawn.line("x", "y", source=data, color=GREEN, line_width=2, legend_label="curve")
-    limit = 100 * (objective.most_ratio or 0.0)
+    limit = 100 * probes[0].most_late[number]
     _limit(drawn, probes, limit, f"limit, {limit:g} %")
     legend_above(drawn)
     return drawn
@@ -136,13 +135,13 @@ def _share(probe: JudgedProbe, number: int) -> float:
 
 def _least(shown: ShownSearch, number: int) -> float:
     """Return the lowest share that a chart shows, in percent."""
-    return 100 * _LEAST_PART * (shown.objectives[number].most_ratio or _LEAST_PART)
+    return 100 * _LEAST_PART * shown.probes[0].most_late[number]
 
 
 def _spread(curve: LateCurve) -> list[float]:
     """Return the rates at which a curve is drawn: those near its capacity, which it was laid through."""
-    step = _CURVE_TO ** (2 / _POINTS)
-    return [curve.capacity_per_s / _CURVE_TO * step**number for number in range(_POINTS + 1)]
+    step = NEAR ** (2 / _POINTS)
+    return [curve.capacity_per_s / NEAR * step**number for number in range(_POINTS + 1)]
 
 
 def curve_ratio(curve: LateCurve, most_late: float, rate_per_s: float) -> float:
@@ -150,7 +149,5 @@ def curve_ratio(curve: LateCurve, most_late: float, rate_per_s: float) -> float:
 
     logit(share) = logit(most_late) + slope (rate / capacity - 1), as esbench.capacity.curve fits it.
     """
-    if not 0 < most_late < 1:
-        return most_late
     logit = math.log(most_late / (1 - most_late)) + curve.slope * (rate_per_s / curve.capacity_per_s - 1)
     return 1 / (1 + math.exp(-min(max(logit, -700.0), 700.0)))

@@ -14,13 +14,12 @@ from esbench.record.figures import (
     reported_tasks,
     task_label,
 )
-from esbench.record.model import RaceRecord, Subject, TaskResult
-from esbench.report.capacity import FOUND, ShownSearch, search_of, sentence
+from esbench.record.model import DRIVER_SUBJECTS, RaceRecord, Subject, TaskResult
+from esbench.report.capacity import ShownSearch, search_of, sentence
 from esbench.report.race_summary import race_facts
 from esbench.report.table_model import Column
 from esbench.report.text import cell_text
 
-_DRIVER: tuple[Subject, ...] = ("driver", "workers", "host")
 _ELSEWHERE = ("Race ID", "Track", "Status", "Parameters", "Tags")
 _TEXT = Column("", "value")
 
@@ -64,8 +63,9 @@ def _status(record: RaceRecord) -> Sentence:
 
 
 def _searched(shown: ShownSearch) -> Sentence:
-    why = shown.found.why if shown.found else ""
-    return Sentence("good" if why in FOUND else "bad" if why == "no rate" else "warning", f"{sentence(shown)}.")
+    found = shown.found
+    level = "good" if found and found.was_found else "bad" if found and found.why == "no rate" else "warning"
+    return Sentence(level, f"{sentence(shown)}.")
 
 
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
@@ -106,9 +106,9 @@ def _errors(tasks: Sequence[TaskResult]) -> Sentence:
 
 
 def _driver(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
-    late = [task for task in tasks if _levels(task, _DRIVER)]
+    late = [task for task in tasks if _levels(task, DRIVER_SUBJECTS)]
     if late:
-        unusable = any("unusable" in _levels(task, _DRIVER) for task in late)
+        unusable = any("unusable" in _levels(task, DRIVER_SUBJECTS) for task in late)
         return Sentence(
             "bad" if unusable else "warning", "esbench itself was too slow or too late in:", _names(record, late)
         )

@@ -117,6 +117,36 @@ def test_a_void_probe_is_repeated_twice_and_then_the_rate_is_out_of_reach() -> N
     assert (found.why, found.rate_per_s) == ("at least", 0.0)
 
 
+def usable(rate_per_s: float, late_ratio: float, stage: str = "bracket", *, void: str = "") -> SeenProbe:
+    due = round(2 * rate_per_s)
+    counts = LateCounts(rate_per_s, (due,) * BATCHES, (round(due * late_ratio),) * BATCHES)
+    return SeenProbe(Probe(rate_per_s, 30.0, stage), (counts,), 36.0, void)
+
+
+@pytest.mark.parametrize(
+    ("late_ratios", "low_per_s", "high_per_s"),
+    [((0.0, 0.0), 625.0, math.inf), ((0.6, 0.6), 0.0, 500.0), ((0.0, 0.6), 500.0, 625.0)],
+)
+def test_no_probe_begins_after_the_budget(late_ratios: tuple[float, ...], low_per_s: float, high_per_s: float) -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0, budget_s=70.0)
+    seen = [usable(rate, late) for rate, late in zip((500.0, 625.0), late_ratios, strict=True)]
+    found = next_of(terms, seen)
+    assert isinstance(found, FoundCapacity)
+    assert (found.why, found.low_per_s, found.high_per_s) == ("out of time", low_per_s, high_per_s)
+    assert isinstance(next_of(terms, seen[:1]), Probe)
+
+
+def test_a_void_probe_of_the_result_is_repeated_twice() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0)
+    seen = [usable(800.0, 0.0), usable(839.0, 1.0)]
+    assert next_of(terms, seen) == Probe(800.0, terms.sustain_s, "sustain")
+    seen += [usable(800.0, 0.0, "sustain", void="late")] * 2
+    assert next_of(terms, seen) == Probe(800.0, terms.sustain_s, "sustain")
+    found = next_of(terms, [*seen, seen[-1]])
+    assert isinstance(found, FoundCapacity)
+    assert found.why == "cliff"
+
+
 def test_of_several_objectives_the_one_with_the_lowest_capacity_binds() -> None:
     terms = SearchTerms((0.01, 0.001), closed_per_s=500.0, sustain_s=0.0)
     server = queue(np.random.default_rng(3), 500.0, 0.04)

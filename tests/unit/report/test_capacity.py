@@ -71,6 +71,10 @@ SO_FAR = "as far as was found when the time was over"
             f"carries between 800/s and 839/s with p99 < 50 ms, {SO_FAR}; {AT_839}",
         ),
         (
+            FoundCapacity("out of time", 800.0, 800.0, math.inf),
+            f"carries above 800/s with p99 < 50 ms, {SO_FAR}; {AT_839}",
+        ),
+        (
             FoundCapacity("at least", 20000.0, 20000.0, math.inf),
             "carries at least 20,000/s with p99 < 50 ms: the driver cannot send more (esbench calibrate)",
         ),
@@ -120,6 +124,11 @@ def test_the_sentence_names_a_probe_with_clearly_too_many_late_requests() -> Non
     assert text.endswith("; at 900/s 8 % are late")
 
 
+def test_without_a_probe_that_can_be_used_nothing_was_found_in_time() -> None:
+    nothing = FoundCapacity("out of time", 0.0, 0.0, math.inf)
+    assert said(nothing, rates={}) == "get-by-id: no rate could be judged before the time was over"
+
+
 def test_a_driver_that_cannot_send_any_rate_is_named() -> None:
     found = FoundCapacity("no rate", 0.0, 0.0, math.inf)
     void = probe(500.0, 0.0, void="driver lag is 60% of p99")
@@ -160,13 +169,13 @@ SHORT = """\
 get-by-id carries 4,210/s [4,050, 4,330] with p99 < 50 ms; at 4,600/s 12 % are
   late: the CPU of a node is at its limit
 Rate/s  Stage    Late %   from      to  p50 ms   p99 ms  Reached/s  Verdict
-------  -------  ------  -----  ------  ------  -------  ---------  ----------
+------  -------  ------  -----  ------  ------  -------  ---------  ---------
   3000  bracket       0      0  0.0049   2.300    11.50       3000  held
   6000  bracket   62.00  61.75   62.25   180.0  > 900.0       6000  cut short
   4100  near      2.000  1.915   2.088   14.00    70.00       4100  void
     Void since: driver lag is 60% of p99
   3900  near      0.397  0.359   0.439   7.650    38.25       3900  held
-  4600  near      12.00  11.81   12.19   42.40    212.0       4600  overloaded
+  4600  near      12.00  11.81   12.19   42.40    212.0       4600  missed
   4050  sustain   0.802  0.748   0.859   9.200    46.00       4050  held
 
 Capacity by objective, read off the same probes
@@ -224,7 +233,7 @@ def test_json_has_the_result_and_the_probes() -> None:
     )
     assert found["gave_way"] == ["the CPU of a node is at its limit", "requests stand in queues of thread pools"]
     (probes,) = [section["rows"] for section in document["sections"] if section["title"] == "Probes"]
-    assert [row["verdict"] for row in probes] == ["held", "cut short", "void", "held", "overloaded", "held"]
+    assert [row["verdict"] for row in probes] == ["held", "cut short", "void", "held", "missed", "held"]
     endless = json.loads(render(summary(usual(replace(PRECISE, high_per_s=math.inf, low_per_s=0.0))), "json"))
     assert [endless["overview"]["capacity"][key] for key in ("low_per_s", "high_per_s")] == [None, None]
 
@@ -341,6 +350,35 @@ def test_drift_and_a_rate_that_was_not_held_for_long_are_warnings() -> None:
         "4,050/s did not hold for 30 s: 1.6 % are late",
     ]
     assert not any(notice.note or notice.unusable for notice in notices)
+
+
+def test_tasks_beside_a_probe_that_held_must_have_reached_their_rates() -> None:
+    held, missed = probe(800.0, 0.0), probe(839.0, 0.6)
+    record = searched(None, {held: task(held, 9.0), missed: task(missed, 900.0)})
+    assert record.capacity is not None
+    beside = tuple(
+        replace(task(seen, 9.0, checks=(OVERLOADED,)), name=f"insert beside {seen.task}") for seen in (held, missed)
+    )
+    search = replace(record.capacity, beside={"insert": 200.0})
+    record = replace(record, capacity=search, tasks=(*record.tasks, *beside))
+    assert [notice.text for notice in capacity_notices(shown_of(record))] == [
+        "800/s held, but insert did not reach its rate"
+    ]
+    assert failed_checks(record) == ""
+
+
+def test_a_result_that_the_driver_could_not_hold_says_so() -> None:
+    void = probe(4050.0, 0.0, stage="sustain", void="driver lag is 60% of p99")
+    notices = capacity_notices(shown_of(searched(PRECISE, {void: task(void, 9.0)})))
+    assert [notice.text for notice in notices] == [
+        "the capacity was not held for a longer time: driver lag is 60% of p99"
+    ]
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(0.005, "held"), (0.12, "missed"), (0.4, "overloaded")])
+def test_a_probe_is_judged_by_its_late_requests(late: float, verdict: str) -> None:
+    seen = probe(800.0, late)
+    assert shown_of(searched(None, {seen: task(seen, 9.0)})).probes[0].verdict == verdict
 
 
 def test_a_rate_that_a_probe_did_not_reach_is_no_fault_of_the_race() -> None:
