@@ -16,12 +16,12 @@ from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
+from esbench.comparison.nodes import FEWEST_ROUNDS
 from esbench.errors import UsageError
 from esbench.record.sessions import WARMUPS, Pacing
 from esbench.report.render import JUNIT
 from esbench.units import parse_duration
 
-DEFAULT_ROUNDS = 6
 AUTO = "auto"
 _DURATIONS = ("slice_s", "gap_s", "task_time_s", "budget_s")
 
@@ -111,11 +111,11 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             _check_sides(flags)
             named = dict(zip(_names(len(sides) - 1), sides, strict=True))
             if flags["turns"]:
-                rounds = flags["rounds"] or DEFAULT_ROUNDS
+                rounds = flags["rounds"] or FEWEST_ROUNDS
                 return SessionCommand(flags, progress).begin("duel", words, named, rounds, search=search)
             if search and flags["rounds"] == AUTO:
                 raise UsageError("--rounds=auto does not go with it", where="--capacity", hint="say --rounds=6")
-            rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or DEFAULT_ROUNDS
+            rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or FEWEST_ROUNDS
             pacing = Pacing(
                 flags["slice_s"],
                 flags["gap_s"],
@@ -134,7 +134,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
 
 
 duel.params = [CAPACITY if param.name == CAPACITY.name else param for param in duel.params]
-_OWN = {param.name for param in duel.params} | {"baseline"}
+_OWN = {param.name for param in duel.params} | {"baseline", "rows", "columns", "value"}  # a matrix has no verdicts
 duel.params += [param for param in compare.params if isinstance(param, click.Option) and param.name not in _OWN]
 
 

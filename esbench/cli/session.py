@@ -23,6 +23,7 @@ from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.comparison.comparability import checked_keys
 from esbench.comparison.metrics import THROUGHPUT, min_effect
+from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.comparison.planning import rounds_that_settle
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
@@ -36,7 +37,7 @@ from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
-from esbench.race.side_by_side import AUTO_ROUNDS, AUTO_ROUNDS_ON_ONE_CLUSTER, DuelAtOnce
+from esbench.race.side_by_side import DuelAtOnce
 from esbench.race.steps import Steps
 from esbench.record.figures import failed_checks, judged_objectives
 from esbench.record.host import esbench_facts
@@ -97,7 +98,7 @@ class SessionCommand:
         options, plans = _options(words, sides), dict[str, RacePlan]()
         if pacing is not None:
             options, plans = self._at_once(options, pacing)
-        first_rounds = AUTO_ROUNDS_ON_ONE_CLUSTER if has_prefixes(options.values()) else AUTO_ROUNDS
+        first_rounds = FEWEST_ON_ONE_NODE if has_prefixes(options.values()) else FEWEST_ROUNDS
         session = planned(
             kind,
             tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),
@@ -138,11 +139,11 @@ class SessionCommand:
     ) -> RaceSession | None:
         self._check_result(len(session.sides))
         self._search = session.search
-        if rounds is not None:
-            session = with_rounds(session, rounds)
         where = f"--resume={session.id}"
         self._check_command(session, where)
         self._check_pacing(session, where)
+        if rounds is not None:
+            session = with_rounds(session, rounds)
         if session.left:
             self._check_races(session, where)
             self._warn_of_another_esbench(session)

@@ -159,7 +159,8 @@ def _moved(design: Design, label: str, mover: _Mover, is_worse: bool) -> tuple[i
     """Return a figure that moved with the row, with what it is sorted by; None if it did not."""
 
     def log(race: Race) -> float | None:
-        value = mover.value(race.tasks[label])
+        task = race.tasks.get(label)  # an earlier race may lack it
+        value = None if task is None else mover.value(task)
         return None if value is None else math.log(max(value, mover.least))
 
     fitted = fit_tasks(design, {label}, log)

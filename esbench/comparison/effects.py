@@ -12,7 +12,7 @@ from statistics import correlation, fmean
 from esbench.comparison import stats
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, PAIRED, SECTIONS, Estimate, Side
-from esbench.comparison.nodes import share_nodes
+from esbench.comparison.nodes import kept_apart, share_nodes
 from esbench.comparison.side_by_side import SideBySide
 
 _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
@@ -62,6 +62,11 @@ class Design:
     def shares_nodes(self) -> bool:
         """True if both sides used the same nodes at once, so that figures of nodes are no side's."""
         return share_nodes(*([race.record for race in races] for races in (self.baseline, self.contender)))
+
+    @property
+    def has_kept_nodes(self) -> bool:
+        """True if a side had the same nodes of the user in all races, and the other side others."""
+        return kept_apart(*([race.record for race in races] for races in (self.baseline, self.contender)))
 
     @property
     def has_fresh_nodes(self) -> bool:

@@ -41,10 +41,7 @@ def nodes_of(rounds: Rounds) -> NodesOfRounds:
     """Return what is known of the nodes of two sides' rounds."""
     sides = list(zip(*rounds, strict=True))
     shared = all(share_nodes([one], [other]) for one, other in rounds)
-    if shared:
-        kept = len({_processes(record) for record in sides[0]}) == 1
-    else:
-        kept = any(all(map(_is_of_others, side)) and len({_nodes(record) for record in side}) == 1 for side in sides)
+    kept = len({_processes(record) for record in sides[0]}) == 1 if shared else any(map(_are_kept, sides))
     hosts = [_addresses(side) for side in sides]
     return NodesOfRounds(shared, kept, strangers=all(hosts) and hosts[0].isdisjoint(hosts[1]))
 
@@ -54,7 +51,23 @@ def share_nodes(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> boo
     in_slices = all(
         index_prefix(record.track_params) and any(task.slices for task in record.tasks) for record in (*ours, *theirs)
     )
-    return in_slices and bool(_hosts(ours) & _hosts(theirs))
+    return in_slices and bool(_hosts(ours) & _hosts(theirs) or _node_ids(ours) & _node_ids(theirs))
+
+
+def kept_apart(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> bool:
+    """True if a side had the same nodes in all of its races, which esbench did not start, and the other side others:
+    whatever distinguishes these nodes is in every race."""
+    apart = _hosts(ours).isdisjoint(_hosts(theirs)) and _node_ids(ours).isdisjoint(_node_ids(theirs))
+    return apart and (_are_kept(ours) or _are_kept(theirs))
+
+
+def _are_kept(records: Sequence[RaceRecord]) -> bool:
+    return all(map(_is_of_others, records)) and len({_nodes(record) for record in records}) == 1
+
+
+def _node_ids(records: Sequence[RaceRecord]) -> set[str]:
+    clusters = (cluster for record in records for cluster in record.clusters.values())
+    return {node.id for cluster in clusters for node in cluster.nodes if node.id}
 
 
 def _hosts(records: Sequence[RaceRecord]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from esbench.comparison import stats
@@ -21,6 +21,7 @@ from esbench.comparison.model import (
     CompareOptions,
     RowVerdict,
 )
+from esbench.comparison.nodes import FEWEST_ON_ONE_NODE
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
@@ -39,7 +40,7 @@ def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict
     """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared.
 
     It is `!`, or, if only one side missed its target rate, in all of its races, and the sides took turns or were raced
-    at once, `faster` or `slower` (`! errors` if the gain has more errors).
+    at once often enough, on nodes that stand for others, `faster` or `slower` (`! errors` if the gain has more errors).
     """
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
@@ -53,9 +54,18 @@ def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict
         return RowVerdict(UNUSABLE, "overloaded: latency undefined")
     baseline_missed = missed == [{True}, {False}]
     reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
-    if not design.has_turns(label):  # what a single race or session missed, the next one may reach
+    if not _counts(design, label):  # what a few races or one node missed, the next ones may reach
         return RowVerdict(UNUSABLE, reached)
     return unless_errors(RowVerdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
+
+
+def _counts(design: Design, label: str) -> bool:
+    """True if what all races of one side did, and none of the other, is a fact about the sides."""
+    if not design.has_turns(label) or design.has_kept_nodes:
+        return False
+    if design.at_once is not None:
+        return len(design.rounds) >= design.at_once.nodes.fewest_rounds
+    return min(len(design.baseline), len(design.contender)) >= FEWEST_ON_ONE_NODE
 
 
 def unless_errors(
@@ -114,10 +124,22 @@ def leak(design: Design, label: str, margin: float) -> Leak | None:
     if not design.is_at_once(label):
         return None
     sides = [tasks_of(races, label) for races in (design.baseline, design.contender)]
+    leaks = [each for each in (_overlap(sides), _busy_beside(design, label, sides, margin)) if each is not None]
+    if not leaks:
+        return None
+    largest = max(leaks, key=lambda each: each.log)
+    return replace(largest, log=sum(each.log for each in leaks), text="; ".join(each.text for each in leaks))
+
+
+def _overlap(sides: Sequence[Sequence[TaskResult]]) -> Leak | None:
     overlap = max(map(_overlap_ratio, sides))
-    if overlap > _MOST_OVERLAP:
-        text = f"{overlap * 100:.1f}% of a side's requests in flight in the other's slices"
-        return Leak(OVERLAP, 2 * overlap, text, "longer --slice-gap")
+    if overlap <= _MOST_OVERLAP:
+        return None
+    text = f"{overlap * 100:.1f}% of a side's requests in flight in the other's slices"
+    return Leak(OVERLAP, 2 * overlap, text, "longer --slice-gap")
+
+
+def _busy_beside(design: Design, label: str, sides: Sequence[Sequence[TaskResult]], margin: float) -> Leak | None:
     differences = round_differences(design, lambda race: _beside_ratio(race.tasks[label]))
     if design.at_once is None or design.at_once.nodes.shared or len(differences) < 2:
         return None

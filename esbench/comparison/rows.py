@@ -285,11 +285,11 @@ def beside_the_interval(design: Design, fitted: Fit, notes: str) -> RowVerdict |
     judged."""
     if not fitted.holds_for_sides:
         return RowVerdict(WITHIN_RACE if design.single else SESSION_ONLY, notes)
+    if fitted.method in (PAIRED, INTERLEAVED) and design.has_kept_nodes:
+        return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
     if design.at_once is None or fitted.method != PAIRED:
         return None
     nodes = design.at_once.nodes
-    if nodes.kept and not nodes.shared:
-        return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
     if len(design.rounds) < nodes.fewest_rounds:
         return RowVerdict(FEW_ROUNDS, "; ".join(filter(None, [f"{nodes.fewest_rounds} rounds needed", notes])))
     return None

@@ -208,12 +208,18 @@ def p_value(effect: Effect) -> Floats:
     return result
 
 
-def is_same(effect: Effect, margin: float) -> NDArray[np.bool_]:
-    """True if the sides are equivalent: the 90 % interval of the log ratio lies inside +-`margin`, bounds included.
+def same_level(looks: int = 1) -> float:
+    """Return the level of the interval by which sides are the same: two one-sided tests at 0.05 (Schuirmann 1987), over
+    the looks so far, this one included."""
+    return 1 - 0.1 / looks
 
-    `margin` is a natural logarithm, ln 1.05 for 5 %. Two one-sided tests at 0.05 (Schuirmann 1987).
+
+def is_same(effect: Effect, margin: float, looks: int = 1) -> NDArray[np.bool_]:
+    """True if the sides are equivalent: the interval of the log ratio lies inside +-`margin`, bounds included.
+
+    `margin` is a natural logarithm, ln 1.05 for 5 %. The level of the interval is 90 %, more after several `looks`.
     """
-    low, high = interval(effect, 0.90)
+    low, high = interval(effect, same_level(looks))
     return np.asarray((low >= -margin) & (high <= margin))
 
 

@@ -54,7 +54,7 @@ def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple
 def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options: CompareOptions) -> RowVerdict:
     row, design, leaked = candidate.row, candidate.design, candidate.leak
     effect_ratio = min_effect(row.metric, options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes)
-    if stats.is_same(fitted.effect, math.log1p(effect_ratio) - (leaked.log if leaked else 0.0)):
+    if stats.is_same(fitted.effect, math.log1p(effect_ratio) - (leaked.log if leaked else 0.0), options.looks):
         verdict = RowVerdict(SAME, p=p)
     elif p < SIGNIFICANT:
         verdict = _direction(row, fitted, design, p, options)

@@ -24,6 +24,7 @@ from esbench.requests.exchange import Exhausted, NotReady
 NS = 1_000_000_000
 _AT_ONCE = 1_000  # arrivals that are dispatched before the event loop goes on with other things
 _LATE_NS = 1_000_000  # an arrival that is seen later than this after it was due is late by the driver's doing
+_EARLY_NS = 2_000_000  # by which an alarm may be early
 _FORGET_AT = 1 << 16  # arrivals that were taken out of a line
 
 
@@ -264,6 +265,9 @@ class ClosedLoop(TimedLoop):
     def _go_on(self) -> None:
         """Begin the slice that all parked clients wait for."""
         begin_ns = self._time.slice_at(clock_ns()).begin_ns
+        if self._next_slice is not None and begin_ns - clock_ns() > _EARLY_NS:  # the process was stopped for a slice
+            self._next_slice.set(begin_ns)
+            return
         while clock_ns() < begin_ns:
             pass  # where alarms are the loop's timers, they may be a millisecond early
         self._enter_slice(begin_ns)

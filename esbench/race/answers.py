@@ -90,7 +90,8 @@ class ReadTasks:
     def ask(self) -> None:
         """Ask the tasks that wait, and write down what they are answered. Raises RecordError if that is not possible.
 
-        A cluster that fails is no error: the answers that are missing are not compared.
+        A cluster that fails is no error: the answers that are missing are not compared. Once it does not answer at
+        all, it is asked for no further task.
         """
         if not self._waiting:
             return
@@ -109,9 +110,17 @@ class ReadTasks:
                 except (NotComparable, RequestFailed) as reason:
                     lines.append(NotAsked(task.name, str(reason)))
                 except EsbenchError as error:
-                    failed = str(error)
-                    lines.append(NotAsked(task.name, failed))
+                    lines.append(NotAsked(task.name, str(error)))
+                    failed = "" if self._answers() else str(error)
         self._folder.append_answers(encoded(lines))
+
+    def _answers(self) -> bool:
+        """True if the cluster still answers at all."""
+        try:
+            self._cluster.info(timeout_s=_LIMIT_S)
+        except EsbenchError:
+            return False
+        return True
 
     def _reads(self, task: Task) -> bool:
         return task.operation.python != "runner" and self._types.of(task.operation).reads(task.operation.params)

@@ -92,6 +92,10 @@ def check_at_once(
         ]:
             what = f"the operation types of {', '.join(other_types)} have other slices than in {first}"
             raise UsageError(what, where=f"--{name}", hint=_TURNS)
+    counted = {task.name for of in raced.values() for task in of.challenge.tasks if task.warmup_iterations}
+    if pacing.warmup == "track" and counted:
+        what = f"the warmup of {', '.join(sorted(counted))} is a number of requests, and tasks are raced for a time"
+        raise UsageError(what, where="--warmup=track", hint="leave it out: the comparison cuts the warmup")
     nodes = [options.node for options in sides.values() if not options.hosts]
     if nodes:
         check_memory_at_once(nodes[:1] if has_prefixes(sides.values()) else nodes, *memory())

@@ -24,8 +24,6 @@ from esbench.record.model import RaceRecord
 from esbench.record.sessions import CANCELLED, COMPLETE, PLANNED, Pacing, RaceSession, SessionRace
 from esbench.units import format_duration
 
-AUTO_ROUNDS, AUTO_ROUNDS_ON_ONE_CLUSTER = 6, 4
-
 
 class _Round(Protocol):
     def race(self, runs: Mapping[str, Callable[[Pace], RaceRecord]]) -> dict[str, RaceRecord]: ...
@@ -97,8 +95,8 @@ class DuelAtOnce(Duel):
         rounds = self.settling(session)
         if rounds is None:
             self.progress.warn(
-                "--rounds=auto: more than 50 rounds would be needed, and none are added; the comparison says whether "
-                "longer tasks help (--task-time, in a new session)"
+                "--rounds=auto: more than 50 rounds would be needed, or no row can be judged, and none are added; the "
+                "comparison says which, and whether longer tasks help (--task-time, in a new session)"
             )
         elif rounds > session.rounds:
             self.progress.say(f"the spread of {session.rounds} rounds asks for {rounds}")

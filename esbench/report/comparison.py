@@ -23,7 +23,7 @@ from esbench.comparison.model import (
     Side,
     SlicedRounds,
 )
-from esbench.comparison.stats import MOST_ROUNDS
+from esbench.comparison.stats import MOST_ROUNDS, same_level
 from esbench.record.figures import Notice
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Interval, ReportDocument, Table, figure_cell
@@ -285,7 +285,7 @@ def _overview(compared: Comparison) -> dict[str, Any]:
         "looks": compared.looks,
         "tested_rows": compared.tested,
         "adjusted": "Benjamini-Hochberg 0.05",
-        "same_interval_percent": 90,
+        "same_interval_percent": 100 * same_level(compared.looks),
         "history_races": compared.history,
     }
 

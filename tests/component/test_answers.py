@@ -116,6 +116,14 @@ def test_a_cluster_that_answers_otherwise_is_not_compared(null_server: NullServe
     assert "answers differ" not in allowed
 
 
+def test_a_task_whose_requests_fail_is_not_asked_and_others_are(null_server: NullServerFactory, races: Races) -> None:
+    server = null_server({"rules": [{"path": "_search", "reply": {"status": 503}}]})
+    schedule = "[{parallel: {tasks: [{operation: all, iterations: 5}, {operation: by-id, iterations: 5}]}}]"
+    kept = lines(races, race(races, server, schedule, "--on-error=continue"))
+    assert {line.task for line in kept if isinstance(line, NotAsked)} == {"all"}
+    assert {line.task for line in kept if isinstance(line, RequestAnswer)} == {"by-id"}
+
+
 def test_an_answer_that_changes_is_unstable(null_server: NullServerFactory, races: Races) -> None:
     once = {
         "rules": [

@@ -126,6 +126,7 @@ def test_what_is_wrong_is_said_before_the_first_race(
         (("--budget=20m",), "--budget is as the session began with it"),
         (("--rounds=auto",), "--rounds=auto is for a session that begins"),
         (("--slice=2s", "--slice-gap=50ms", "--warmup=cut", "--budget=15m"), "x is not there any more"),
+        (("--rounds=10", "--budget=15m"), "x is not there any more"),
     ],
 )
 def test_a_session_goes_on_at_the_pace_that_it_began_with(
@@ -165,6 +166,11 @@ def test_a_session_of_one_side_may_fail_on_objectives(esbench_home: Path, capsys
     assert run(["duel", "--resume=r", "--fail-on=objectives"]) == 4
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "esbench: --fail-on=objectives: cannot be judged: no task has an objective"
+
+
+@pytest.mark.parametrize("option", ["--rows=task", "--columns=side", "--value=p50"])
+def test_a_duel_has_no_matrix(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(capsys, *DUEL, option).startswith(f'esbench: unknown option "{option.partition("=")[0]}"')
 
 
 ONE_SIDE = "there is nothing to compare: the session has one side"

@@ -236,6 +236,26 @@ def test_nodes_that_are_kept_over_the_rounds_have_no_verdict() -> None:
     assert row.estimate is not None
 
 
+def test_nodes_that_are_kept_have_no_verdict_in_turns_either() -> None:
+    sides = {"baseline": of_others("10.0.0.1:9200"), "contender": of_others("10.0.0.2:9200")}
+    row = throughput(pair_of(1.3, changes={"slices": None}, **sides))
+    assert row.estimate is not None and row.estimate.method == "interleaved"
+    assert verdict(row).kind == "these nodes"
+    one_cluster = {"baseline": of_others("10.0.0.1:9200"), "contender": of_others("10.0.0.1:9200")}
+    assert verdict(throughput(pair_of(1.3, changes={"slices": None}, **one_cluster))).kind == "faster"
+
+
+def test_one_cluster_is_known_by_its_nodes_whatever_its_addresses() -> None:
+    def of(side: int, host: str) -> dict[str, Any]:
+        nodes = tuple(replace(CLUSTER.nodes[0], id=name) for name in ("n1", "n2"))
+        cluster = replace(CLUSTER, pipeline="benchmark-only", hosts=(host,), nodes=nodes)
+        return {"track_params": {"index_prefix": f"side{side}-"}, "clusters": {"default": cluster}}
+
+    pair = pair_of(1.3, baseline=of(1, "10.0.0.1:9200"), contender=of(2, "10.0.0.2:9200"))
+    assert verdict(throughput(pair)).kind == "faster"
+    assert "on this node" in verdict(throughput(pair)).note
+
+
 def test_sides_that_share_no_host_are_told_what_cancels() -> None:
     strangers = pair_of(1.0, baseline=of_others("10.0.0.1:9200"), contender=of_others("10.0.0.2:9200"))
     neighbours = pair_of(1.0, baseline=of_others("10.0.0.1:9200"), contender=of_others("10.0.0.1:9201"))
@@ -313,6 +333,17 @@ def test_requests_in_flight_in_the_others_slices_are_an_overlap() -> None:
         assert (verdict(row_of(pair, "p99 service time", CLOSED)).kind == "overlap") == (share > 0.01)
 
 
+def test_what_leaks_in_two_ways_adds_up() -> None:
+    overlapping = {"overlapping": int(0.03 * LENGTH_S * 1000)}
+    contender = {"slices": {**overlapping, **cpu(0.1)["slices"]}}
+    pair = pair_of(1.1, baseline=cpu(0.005), contender=contender)
+    note = verdict(throughput(pair)).note
+    assert verdict(throughput(pair)).kind == "busy beside"
+    assert "in flight" in note and "CPU in the other side's slices" in note
+    for alone in ({"slices": overlapping}, {"slices": cpu(0.1)["slices"]}):
+        assert verdict(throughput(pair_of(1.1, baseline=cpu(0.005), contender=alone))).kind == "faster"
+
+
 def test_an_open_loop_near_saturation_needs_longer_slices() -> None:
     """8 clients, 1,000/s: at 2 ms of work a quarter is busy, at 7.5 ms nearly all, and queues take a second."""
     for mean_ms, noted in ((2.0, False), (7.5, True)):
@@ -339,6 +370,14 @@ def test_a_rate_that_only_one_side_missed_decides() -> None:
     missed = {"changes": {"checks": (Check("target-rate", "unusable", "80 % only"),)}}
     row = row_of(pair_of(1.0, task=OPEN, baseline=missed), "p99 latency", OPEN)
     assert verdict(row).kind == "faster"
+
+
+def test_a_rate_that_few_rounds_or_one_node_missed_decides_nothing() -> None:
+    missed = {"changes": {"checks": (Check("target-rate", "unusable", "80 % only"),)}}
+    few = compared(rounds(count=5), rounds(count=5), task=OPEN, baseline=missed).pairs[0]
+    assert verdict(row_of(few, "p99 latency", OPEN)).kind == "!"
+    nodes = {"baseline": missed | of_others("10.0.0.1:9200"), "contender": of_others("10.0.0.2:9200")}
+    assert verdict(row_of(pair_of(1.0, task=OPEN, **nodes), "p99 latency", OPEN)).kind == "!"
 
 
 # --- the cut of the warmup

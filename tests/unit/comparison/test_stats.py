@@ -256,6 +256,13 @@ class TestEveryEstimate:
         assert (p_value(different) < 1e-6).all()
         assert not is_same(different, 0.05).any()
 
+    def test_after_looks_sides_must_be_more_alike_to_be_the_same(self) -> None:
+        effect = paired([0.01, -0.02, 0.03, 0.0, 0.02, -0.01])
+        low, high = (float(bound) for bound in interval(effect, 0.95))
+        assert is_same(effect, max(-low, high) - 0.001)
+        assert not is_same(effect, max(-low, high) - 0.001, looks=2)
+        assert is_same(effect, max(-low, high) + 0.001, looks=2)
+
     def test_of_a_trend_and_nothing_else_is_no_difference(self) -> None:
         assert float(p_value(interleaved(0.013 * np.arange(12), SIX_ROUNDS, range(12)))) == 1.0
 

@@ -468,6 +468,14 @@ def test_earlier_races_give_two_single_ones_a_verdict(contender: float, kind: st
     assert row.estimate is not None and row.estimate.method == "history"
 
 
+def test_earlier_races_without_the_task_say_nothing_of_it() -> None:
+    history = [alone(20000 * (1 + 0.004 * (-1) ** n), f"h{n}").records[0] for n in range(8)]
+    history[0] = replace(history[0], tasks=tuple(task for task in history[0].tasks if task.name != "bulk"))
+    options = replace(WITH_SECONDS, history=tuple(history), allow=("tasks",))
+    row = row_of(compare(alone(20000, "a"), [alone(16000, "b")], options).pairs[0], "Mean throughput", "bulk")
+    assert row.verdict is not None and row.verdict.kind == "slower"
+
+
 def test_four_earlier_races_are_too_few() -> None:
     history = tuple(alone(20000 + n, f"h{n}").records[0] for n in range(4))
     pair = compare(alone(20000, "a"), [alone(24000, "b")], replace(WITH_SECONDS, history=history)).pairs[0]

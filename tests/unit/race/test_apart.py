@@ -135,6 +135,18 @@ def test_steps_of_one_name_that_have_other_slices_are_refused(options: RaceOptio
     check_at_once(sides, plans, PACING)
 
 
+def test_a_warmup_of_requests_cannot_be_kept(options: RaceOptions) -> None:
+    sides = both(replace(options, hosts=(Host("a"),)), replace(options, hosts=(Host("b"),)))
+    counted = planned(("a",), kind="get")
+    (step,) = counted.raced.challenge.steps
+    warm = replace(step, tasks=(replace(step.tasks[0], warmup_iterations=500),))
+    counted.raced.challenge = Challenge("c", (warm,))
+    plans = {"baseline": counted, "contender": counted}
+    check_at_once(sides, plans, PACING)
+    with pytest.raises(UsageError, match="--warmup=track: the warmup of a is a number of requests"):
+        check_at_once(sides, plans, replace(PACING, warmup="track"))
+
+
 def test_one_node_for_both_sides_needs_its_memory_once(options: RaceOptions) -> None:
     sides = both(options, options)
 
