@@ -32,6 +32,7 @@ from esbench.comparison.model import (
     ANSWERS_DIFFER,
     FEW_EVENTS,
     FEW_ROUNDS,
+    INTERLEAVED,
     PAIRED,
     SESSION_ONLY,
     THESE_NODES,
