@@ -23,8 +23,8 @@ unless they fail.
 _COMMON_HEAD = """
 ## Parameters of every type
 
-The retry parameters are honoured by administrative types; a measured request is never repeated, but
-for the refused documents of a bulk where it says so (`retries_on_429`).
+The retry parameters are honoured by administrative types, and by `reindex`, `downsample`, `run-until` and the types that wait
+for snapshots and recovery; other requests are never repeated, but for the refused documents of a bulk (`retries_on_429`).
 
 """
 _ASSERTIONS = """
