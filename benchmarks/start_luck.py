@@ -144,7 +144,8 @@ def figures(differences: Sequence[float], within: float) -> tuple[str, str]:
     """Return the luck of a start with its interval, and the mean of the differences with its own, in percent."""
     count, spread = len(differences), stdev(differences)
     luck = math.sqrt(max(0.0, spread**2 - within**2))
-    low, high = (spread * math.sqrt((count - 1) / stats.chi2.ppf(q, count - 1)) for q in (0.975, 0.025))
+    bounds = (spread * math.sqrt((count - 1) / stats.chi2.ppf(q, count - 1)) for q in (0.975, 0.025))
+    low, high = (math.sqrt(max(0.0, bound**2 - within**2)) for bound in bounds)
     half = stats.t.ppf(0.975, count - 1) * spread / math.sqrt(count)
     return (
         f"{100 * luck:.1f} [{100 * low:.1f}, {100 * high:.1f}]",

@@ -28,7 +28,7 @@ from esbench.record.answers import (
 )
 from esbench.record.figures import Notice, task_label
 from esbench.record.index_prefix import index_prefix, without_prefix
-from esbench.record.model import RaceRecord
+from esbench.record.model import ClusterFacts, RaceRecord
 
 _FEWEST_OF_MANY = 30
 _SHORT, _LONG = 60, 160  # characters of an answer
@@ -38,18 +38,21 @@ _FIGURE_TOLERANCE = 2e-6  # relative
 _SAMPLED_TOLERANCE = 0.05  # of cardinality, and of percentiles as a part of their range: their usual error
 _ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent
 _ONLY_TOTALS = "only totals and sets were compared: scores depend on {}"
+_ONLY_BOUNDS = "of terms only the counts were compared, within the error that the servers state"
 
 
 @dataclass(frozen=True)
 class _Asked:
     """The answers of a race by the label of its tasks, the reasons why some have none, and its indices by name: the
-    documents that they held, the most that were deleted, their number of primary shards."""
+    documents that they held, the most that were deleted, their number of primary shards. `routes_since_7`: an id falls
+    into another shard than before Elasticsearch 7.0, whose indices can be split more often."""
 
     answers: Mapping[str, Mapping[tuple[int, str | None], RequestAnswer]]  # by number and values
     reasons: Mapping[str, str]
     held: Mapping[str, int]
     deleted: int
     shards: Mapping[str, Any]
+    routes_since_7: bool
 
     @classmethod
     def of(cls, record: RaceRecord, lines: Sequence[Line]) -> _Asked:
@@ -69,6 +72,7 @@ class _Asked:
                 name: index.get("primary_shards")
                 for name, index in without_prefix(indices, index_prefix(record.track_params)).items()
             },
+            not any(_is_before_7(cluster) for cluster in record.clusters.values()),
         )
 
 
@@ -78,12 +82,12 @@ def task_answers(baseline: Side, contender: Side, answers_of: AnswersOf) -> tupl
     Races are compared in the order of their rounds, others in that of their start. Raises RecordError for damaged
     answers.
     """
-    ours, theirs = (
-        [_Asked.of(record, lines) for record in side.records if (lines := answers_of(record))]
-        for side in (baseline, contender)
-    )
     found: dict[str, TaskAnswers] = {}
-    for one, other in zip(ours, theirs, strict=False):
+    for records in zip(baseline.records, contender.records, strict=False):
+        lines = list(map(answers_of, records))
+        if not all(lines):
+            continue
+        one, other = map(_Asked.of, records, lines)
         for task in dict.fromkeys((*one.answers, *one.reasons, *other.answers, *other.reasons)):
             compared = _compared(task, one, other)
             found[task] = compared if task not in found else _merged(found[task], compared)
@@ -100,6 +104,7 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
         return TaskAnswers(task, reason="the sides ask for different values")
     stable = [key for key in common if ours[key].is_stable and theirs[key].is_stable]
     why = _why_loosely(one, other, [each[key].answer for each in (ours, theirs) for key in stable])
+    is_bounded = any(_has_bounds(each[key].answer) for each in (ours, theirs) for key in stable)
     found = {key: _is_same_answer(ours[key].answer, theirs[key].answer, loosely=bool(why)) for key in stable}
     differing = [key for key, is_same in found.items() if is_same is False]
     if stable and set(found.values()) == {None}:
@@ -114,7 +119,7 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
             for key in islice(differing, _SHOWN)
         ),
         reason=reason,
-        limits=_ONLY_TOTALS.format(why) if why else "",
+        limits=_ONLY_TOTALS.format(why) if why else _ONLY_BOUNDS if is_bounded else "",
         documents=tuple(_documents(one.held, other.held)),
     )
 
@@ -137,8 +142,8 @@ def _merged(first: TaskAnswers, last: TaskAnswers) -> TaskAnswers:
 
 def _documents(ours: Mapping[str, int], theirs: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for each index that holds another number of documents on the other side."""
-    for name in ours.keys() & theirs.keys():
-        if ours[name] != theirs[name]:
+    for name in ours:
+        if name in theirs and ours[name] != theirs[name]:
             yield f"{name} holds {ours[name]:,} documents in baseline, {theirs[name]:,} in contender"
 
 
@@ -159,9 +164,22 @@ def _why_loosely(one: _Asked, other: _Asked, answers: Collection[Any]) -> str:
     if one.deleted or other.deleted:
         return "deleted documents"
     is_spread = any((shards or 1) > 1 for asked in (one, other) for shards in asked.shards.values())
+    if is_spread and one.routes_since_7 != other.routes_since_7:
+        return "the shards of documents, which 7.0 has changed"
     if is_spread and any(RANKS in search for search in searches):
         return "the shards of documents, whose ids the server has made"
     return ""
+
+
+def _is_before_7(cluster: ClusterFacts) -> bool:
+    return cluster.distribution == "elasticsearch" and cluster.version.partition(".")[0] in ("1", "2", "5", "6")
+
+
+def _has_bounds(value: Any) -> bool:
+    """True if somewhere in an answer the counts of terms have a stated error."""
+    if isinstance(value, dict):
+        return _ERROR_BOUND in value or any(map(_has_bounds, value.values()))
+    return isinstance(value, list) and any(map(_has_bounds, value))
 
 
 def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:

@@ -15,9 +15,9 @@ from statistics import fmean
 
 from esbench.comparison.effects import Design, fit_tasks
 from esbench.comparison.metrics import Race
-from esbench.comparison.model import FASTER, SLOWER, Cause, Row, TaskCauses
+from esbench.comparison.model import FASTER, SLOWER, THESE_NODES, Cause, Row, TaskCauses
 from esbench.measure.verdict import SAMPLED_TOOK, TOOK
-from esbench.record.figures import CACHES, REQUEST_CACHE, cache_hits_percent, node_figure
+from esbench.record.figures import CACHES, LOWER, REQUEST_CACHE, cache_hits_percent, node_figure
 from esbench.record.model import TaskResult
 
 _SMALLEST = math.log(1.1)  # a smaller change of a figure explains nothing
@@ -67,7 +67,7 @@ def _per_request(name: str) -> _Value:
 
 
 def _per_second(name: str) -> _Value:
-    return lambda task: _per(_cluster(task, name), task.duration_s)
+    return lambda task: _per(_cluster(task, name), _wall_s(task))
 
 
 def _of_nodes(name: str, kind: str) -> _Value:
@@ -80,7 +80,12 @@ def _gained_per_request(name: str) -> _Value:
 
 def _cpu_ms(task: TaskResult) -> float | None:
     percent = node_figure(task, "cpu_core_percent", "mean")
-    return None if percent is None else _per(10 * percent * (task.duration_s or 0.0), _requests(task))
+    return None if percent is None else _per(10 * percent * _wall_s(task), _requests(task))
+
+
+def _wall_s(task: TaskResult) -> float:
+    """Return how long a task took by the clock on the wall, with the other sides' slices."""
+    return (task.duration_s or 0.0) * (task.slices.pace if task.slices else 1.0)
 
 
 def _hits_percent(task: TaskResult, cache: str) -> float | None:
@@ -137,22 +142,30 @@ _MOVERS = (
 
 
 def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
-    """Yield, for each task with a primary row that is faster or slower, what else moved with it.
+    """Yield, for each task with a primary row that changed, what else moved with it.
 
     Only what moved in the row's direction, by 10 % at least, and by an interval without zero. Figures of nodes that
     both sides shared are left out.
     """
     seen, shared_nodes = set(), design.shares_nodes
     for row in rows:
-        if row.is_primary and row.kind in (FASTER, SLOWER) and row.task not in seen:
+        is_worse = _is_worse(row)
+        if row.is_primary and is_worse is not None and row.task not in seen:
             seen.add(row.task)
-            is_worse = row.kind == SLOWER
             movers = [mover for mover in _MOVERS if not (shared_nodes and mover.of_nodes)]
             found = [each for mover in movers if (each := _moved(design, row.task, mover, is_worse)) is not None]
             found.sort(key=lambda ranked: ranked[:2])
             hot = () if shared_nodes else _hot_methods(design, row.task, is_worse)
             told = (*(cause for *_, cause in found), *hot)[:_SHOWN]
             yield TaskCauses(row.task, row.metric, row.diff_percent, told)
+
+
+def _is_worse(row: Row) -> bool | None:
+    """True if the contender's figure is worse, None if that is not known. On nodes that are the same in all rounds an
+    interval without zero says so of these."""
+    if row.kind == THESE_NODES and row.estimate is not None and not row.estimate.low <= 1 <= row.estimate.high:
+        return (row.estimate.ratio > 1) == (row.better == LOWER)
+    return row.kind == SLOWER if row.kind in (FASTER, SLOWER) else None
 
 
 def _moved(design: Design, label: str, mover: _Mover, is_worse: bool) -> tuple[int, float, Cause] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.metrics import PRIMARY_METRICS
-from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, SLOWER, Comparison, Row
+from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
@@ -37,10 +37,10 @@ class Condition:
     def concerns(self, row: Row) -> bool:
         """True if the condition applies to the row: its metric matches and, unless `raw`, it is primary.
 
-        "slower" and "answers" apply to every primary row, "objectives" to no row.
+        "slower" applies to every primary row, "answers" and "objectives" to no row.
         """
         if self.word:
-            return row.is_primary and self.word != OBJECTIVES
+            return row.is_primary and self.word == SLOWER
         if not (row.is_primary or self.raw):
             return False
         return _begins(row.metric, self.metric)
@@ -48,12 +48,11 @@ class Condition:
     def holds(self, row: Row) -> bool:
         """True if the row, one that the condition concerns, makes the comparison fail.
 
-        That is a slower row, one whose task has other answers, or, for a metric, a change that is large enough
-        and, unless `raw`, significant (adjusted p below 0.05). If only the contender missed its target rate,
-        the figure is worse than any, whatever `percent` is.
+        That is a slower row or, for a metric, a change that is large enough and, unless `raw`, significant (adjusted p
+        below 0.05). If only the contender missed its target rate, the figure is worse than any, whatever `percent` is.
         """
         if self.word:
-            return row.kind == (ANSWERS_DIFFER if self.word == ANSWERS else SLOWER)
+            return row.kind == SLOWER
         if row.kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
             return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
@@ -84,7 +83,7 @@ def parse_condition(text: str) -> Condition:
 
     Raises UsageError if the text is not a condition, or names a metric that has no verdicts without `:raw`.
     """
-    if (word := text.strip().lower()) in ("slower", ANSWERS, OBJECTIVES):
+    if (word := text.strip().lower()) in (SLOWER, ANSWERS, OBJECTIVES):
         return Condition(text, word=word)
     match = _CHANGE.fullmatch(text.lower())
     if match is None:

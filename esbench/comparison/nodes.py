@@ -65,9 +65,10 @@ def _are_kept(records: Sequence[RaceRecord]) -> bool:
     return all(map(_is_of_others, records)) and len({_nodes(record) for record in records}) == 1
 
 
-def _node_ids(records: Sequence[RaceRecord]) -> set[str]:
+def _node_ids(records: Sequence[RaceRecord]) -> set[tuple[str, str]]:
+    """Return the ids of nodes with their hosts: nodes that begin with a copy of one's data have the same id."""
     clusters = (cluster for record in records for cluster in record.clusters.values())
-    return {node.id for cluster in clusters for node in cluster.nodes if node.id}
+    return {(node.id, node.host) for cluster in clusters for node in cluster.nodes if node.id}
 
 
 def _hosts(records: Sequence[RaceRecord]) -> set[str]:

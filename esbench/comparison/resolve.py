@@ -275,6 +275,7 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
     names = [
         (_side_of(side.records[0]) if side.session else "") or text for side, text in zip(sides, texts, strict=True)
     ]
+    names = [text if name == BASELINE else name for name, text in zip(names, texts, strict=True)]  # that is another's
     found: list[Side] = []
     for side, name, text in zip(sides, names, texts, strict=True):
         if _ids(side) in map(_ids, found):

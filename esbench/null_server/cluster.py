@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,7 @@ class NullCluster:
         self._store = store
         self._bulk_items = bulk_items
         self._indices: dict[str, StoredIndex] = {}
+        self._node_id = secrets.token_urlsafe(16)  # two servers are two nodes
         self._type = version.type_field
         self._generated_ids = 0
         self._root = _encode(version.root())
@@ -315,10 +317,12 @@ class NullCluster:
         if method == "GET" and parts[:2] == ["_cluster", "health"]:
             return 200, _encode(descriptions.health(indices))
         if method == "GET" and parts[0] == "_nodes":
-            return 200, _encode(descriptions.nodes(self._version, indices, with_statistics="stats" in parts))
+            return 200, _encode(
+                descriptions.nodes(self._node_id, self._version, indices, with_statistics="stats" in parts)
+            )
         if method == "GET" and "_stats" in parts[:2]:
             by_shard = request.option("level") == "shards"
-            return 200, _encode(descriptions.stats(self._select(request), by_shard=by_shard))
+            return 200, _encode(descriptions.stats(self._node_id, self._select(request), by_shard=by_shard))
         uri = f"/{'/'.join(parts)}{'?' if request.query else ''}{request.query}"
         return 400, _encode({"error": f"no handler found for uri [{uri}] and method [{method}]"})
 

@@ -30,7 +30,7 @@ def health(indices: list[StoredIndex]) -> dict[str, Any]:
     }
 
 
-def nodes(version: Version, indices: list[StoredIndex], *, with_statistics: bool) -> dict[str, Any]:
+def nodes(node_id: str, version: Version, indices: list[StoredIndex], *, with_statistics: bool) -> dict[str, Any]:
     """Return the reply to _nodes or, with statistics, to _nodes/stats. The CPU time is that of this process."""
     node: dict[str, Any] = {
         "name": "null",
@@ -63,26 +63,26 @@ def nodes(version: Version, indices: list[StoredIndex], *, with_statistics: bool
     return {
         "_nodes": {"total": 1, "successful": 1, "failed": 0},
         "cluster_name": "null",
-        "nodes": {"null": node},
+        "nodes": {node_id: node},
     }
 
 
-def stats(indices: list[StoredIndex], *, by_shard: bool = False) -> dict[str, Any]:
+def stats(node_id: str, indices: list[StoredIndex], *, by_shard: bool = False) -> dict[str, Any]:
     """Return the reply to _stats; `by_shard` (level=shards) puts all of an index into its first shard."""
     count = sum(index.shards for index in indices)
     whole = _statistics(indices)
     return {
         "_shards": {"total": count, "successful": count, "failed": 0},
         "_all": {"primaries": whole, "total": whole},
-        "indices": {index.name: _index_stats(index, by_shard) for index in indices},
+        "indices": {index.name: _index_stats(index, node_id if by_shard else None) for index in indices},
     }
 
 
-def _index_stats(index: StoredIndex, by_shard: bool) -> dict[str, Any]:
+def _index_stats(index: StoredIndex, node_id: str | None) -> dict[str, Any]:
     whole = _statistics([index])
     found: dict[str, Any] = {"primaries": whole, "total": whole}
-    if by_shard:
-        routing = {"state": "STARTED", "primary": True, "node": "null"}
+    if node_id is not None:
+        routing = {"state": "STARTED", "primary": True, "node": node_id}
         copies = [whole] + [_statistics([])] * (index.shards - 1)
         found["shards"] = {str(number): [{"routing": routing, **copy}] for number, copy in enumerate(copies)}
     return found

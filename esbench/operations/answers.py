@@ -26,6 +26,8 @@ from esbench.record.answers import (
 )
 
 _MOST_BYTES = 1_000  # of an answer without scores and sampled figures: these may double it
+_AGGREGATIONS = 8  # times as long may aggregations be: those of two versions are compared key by key
+_ERROR_BOUND = "doc_count_error_upper_bound"
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
 _CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
@@ -234,7 +236,7 @@ def _aggregations(value: Any, sampled: Collection[str], name: str = "") -> Any:
             key: _aggregations(inner, sampled, key if key in sampled else name)
             for key, inner in value.items()
             if not (key.endswith("_as_string") or (is_figure and key == "meta"))
-            and not (key == "doc_count_error_upper_bound" and not inner)
+            and not (key == _ERROR_BOUND and not inner)
         }
     if isinstance(value, list):
         return [_aggregations(inner, sampled, name) for inner in value]
@@ -246,8 +248,8 @@ def _aggregations(value: Any, sampled: Collection[str], name: str = "") -> Any:
 
 
 def shortened(answer: Any, most_bytes: int = _MOST_BYTES) -> Any:
-    """Return an answer of about 2 KB at most: in place of a longer part its digest, which needs the same ids and exact
-    figures, not the same scores or sampled figures."""
+    """Return an answer of about 2 KB at most, and 8 KB of aggregations: in place of a longer part its digest, which
+    needs the same ids and exact figures, not the same scores, sampled figures, or counts with a stated error."""
     if isinstance(answer, list):
         return [shortened(each, most_bytes // len(answer)) for each in answer]
     if not isinstance(answer, dict) or len(_text(exact(answer))) <= most_bytes:
@@ -256,11 +258,20 @@ def shortened(answer: Any, most_bytes: int = _MOST_BYTES) -> Any:
         return {name: {"digest": digest(exact(value)), "begins": _text(value)[:100]} for name, value in answer.items()}
     search = dict(answer[SEARCH])
     for name in (HITS, RANKS, "aggregations", "suggest"):
-        if name in search and len(_text(exact(search[name]))) > most_bytes // 2:
+        most = _AGGREGATIONS * most_bytes if name == "aggregations" else most_bytes // 2
+        if name in search and len(_text(exact(search[name]))) > most:
             value = search[name]
-            kept = sorted(value) if name == HITS else len(value) if name == RANKS else exact(value)
+            kept = sorted(value) if name == HITS else len(value) if name == RANKS else _certain(exact(value))
             search[name] = {"digest": digest(kept), "begins": _text(kept)[:100]}
     return {SEARCH: search}
+
+
+def _certain(value: Any) -> Any:
+    """Return aggregations without the buckets of terms whose counts have a stated error."""
+    if isinstance(value, dict):
+        left_out = {"buckets", "sum_other_doc_count", _ERROR_BOUND} if _ERROR_BOUND in value else set()
+        return {key: _certain(inner) for key, inner in value.items() if key not in left_out}
+    return [_certain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def exact(value: Any) -> Any:

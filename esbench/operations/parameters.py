@@ -106,7 +106,9 @@ SECONDS = (int, float, str)  # the kinds of a duration
 
 # Parameters that every operation takes, of any type.
 COMMON = {
-    "request-timeout": Parameter("seconds until a request counts as timed out (the client option timeout, 60)", SECONDS, duration=True),
+    "request-timeout": Parameter(
+        "seconds until a request counts as timed out (as the client option)", SECONDS, duration=True
+    ),
     "headers": Parameter("further HTTP headers", (dict,)),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
     "assertions": Parameter(

@@ -23,8 +23,9 @@ unless they fail.
 _COMMON_HEAD = """
 ## Parameters of every type
 
-The retry parameters are honoured by administrative types, and by `reindex`, `downsample`, `run-until` and the types that wait
-for snapshots and recovery; other requests are never repeated, but for the refused documents of a bulk (`retries_on_429`).
+The retry parameters are honoured by administrative types, by `reindex`, `downsample`, `run-until`, and the types that
+wait for snapshots and recovery; other requests are never repeated, but for the refused documents of a bulk
+(`retries_on_429`).
 
 """
 _ASSERTIONS = """

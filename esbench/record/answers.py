@@ -77,8 +77,19 @@ def answers_of(file: Path) -> tuple[Line, ...]:
         raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
 
 
+def _parts(answer: Any) -> list[Any]:
+    return answer if isinstance(answer, list) else [answer]
+
+
+def _is_answer(part: Any) -> bool:
+    return isinstance(part, dict) and len(part) == 1 and (part.keys() != {SEARCH} or isinstance(part[SEARCH], dict))
+
+
 def _decoded(line: bytes, where: str) -> Line:
     try:
-        return _LINE.decode(line)
+        found = _LINE.decode(line)
+        if isinstance(found, RequestAnswer) and not all(map(_is_answer, _parts(found.answer))):
+            raise msgspec.ValidationError("`answer` has no kind")
+        return found
     except (msgspec.MsgspecError, RecursionError) as error:
         raise RecordError(f"is damaged: {error}", where=where) from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
+from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.conditions import Condition, parse_condition
-from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row, Side
+from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row, Side, TaskAnswers
 from esbench.errors.printable import printable
 from esbench.model import OBJECTIVES
 from esbench.record.figures import objective_text, objectives_of, worst_objective
@@ -18,7 +19,8 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
 
     One of `conditions` that holds for a row is a failure; `!`, `! errors` and `answers differ` are errors; a row
     without a basis for a verdict is skipped. With the condition `objectives`, those of the contender are tests, too:
-    missed in any race is a failure, one that could not be judged is skipped. Without `conditions`, a slower row is a
+    missed in any race is a failure, one that could not be judged is skipped; with `answers`, those of each read task:
+    different ones are a failure, those that were not compared are skipped. Without `conditions`, a slower row is a
     failure.
     """
     conditions = conditions or (parse_condition("slower"),)
@@ -29,6 +31,8 @@ def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
         found = [_case(suite, row, conditions) for row in rows]
         if any(each.word == OBJECTIVES for each in conditions):
             found += _objective_cases(suite, pair.contender)
+        if any(each.word == ANSWERS for each in conditions):
+            found += _answer_cases(suite, pair.answers)
         suite.set("tests", str(len(found)))
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(attribute, str(found.count(tag)))
@@ -63,6 +67,19 @@ def _objective_cases(suite: ET.Element, contender: Side) -> Iterator[str]:
             ET.SubElement(case, tag, message=printable(objective_text(label, worst)))
         else:
             ET.SubElement(case, "system-out").text = printable(objective_text(label, worst))
+        yield tag
+
+
+def _answer_cases(suite: ET.Element, answers: Sequence[TaskAnswers]) -> Iterator[str]:
+    """Add a test for the answers of each read task; yield the kind of its result, empty if it passed."""
+    for each in answers or [TaskAnswers("", reason="no answers")]:
+        case = ET.SubElement(suite, "testcase", classname=printable(each.task), name=ANSWERS)
+        tag = "failure" if each.differing else "" if each.equal else "skipped"
+        text = f"{each.differing} of {each.equal + each.differing} requests have other answers"
+        if tag:
+            ET.SubElement(case, tag, message=text if each.differing else printable(each.reason))
+        else:
+            ET.SubElement(case, "system-out").text = text
         yield tag
 
 
