@@ -107,7 +107,7 @@ SECONDS = (int, float, str)  # the kinds of a duration
 # Parameters that every operation takes, of any type.
 COMMON = {
     "request-timeout": Parameter(
-        "seconds until a request counts as timed out (as the client option)", SECONDS, duration=True
+        "seconds until a request counts as timed out (that of --client-options)", SECONDS, duration=True
     ),
     "headers": Parameter("further HTTP headers", (dict,)),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),

@@ -111,11 +111,11 @@ class ReadTasks:
                     lines.append(NotAsked(task.name, str(reason)))
                 except EsbenchError as error:
                     lines.append(NotAsked(task.name, str(error)))
-                    failed = "" if self._answers() else str(error)
+                    failed = "" if self._still_answers() else str(error)
         self._folder.append_answers(encoded(lines))
 
-    def _answers(self) -> bool:
-        """True if the cluster still answers at all."""
+    def _still_answers(self) -> bool:
+        """True if the cluster answers at all."""
         try:
             self._cluster.info(timeout_s=_LIMIT_S)
         except EsbenchError:
