@@ -68,7 +68,7 @@ class LateCounts:
         return self.late_ratio / most_late
 
     def is_overload(self, most_late: float) -> bool:
-        """True if so many more requests were late than may be that nothing was steady."""
+        """True if the share of late requests is far above what may be: nothing was steady."""
         return self.late_ratio > most_late + _OVERLOADED * (1 - most_late)
 
     @property

@@ -254,7 +254,7 @@ def test_seconds_that_are_missing_are_told_with_their_file(home: Path) -> None:
 def test_several_contenders_have_the_names_that_tell_them_apart(home: Path) -> None:
     baseline = sides(home).baseline("x1")
     for texts, names in (
-        (("s:baseline", "s:contender"), ["baseline", "contender"]),
+        (("s:baseline", "s:contender"), ["s:baseline", "contender"]),
         (("s:contender", "contender-1"), ["s:contender", "contender-1"]),
         (("x2", "s"), ["x2", "contender"]),
     ):

@@ -198,8 +198,20 @@ def test_a_long_answer_is_its_digest_whatever_the_scores() -> None:
 
 def test_sampled_figures_are_in_no_digest() -> None:
     def buckets(value: float) -> Any:
-        many = [{"key": number, "doc_count": 3, "p": {"values": {"99.0": {"~": value}}}} for number in range(100)]
+        many = [{"key": number, "doc_count": 3, "p": {"values": {"99.0": {"~": value}}}} for number in range(200)]
         return {"search": {"total": 9, "aggregations": {"by": {"buckets": many}}}}
 
     assert shortened(buckets(1.0)) == shortened(buckets(1.0001))
     assert exact(buckets(1.0)) == exact(buckets(2.0))
+
+
+def test_counts_with_a_stated_error_are_in_no_digest() -> None:
+    def terms(count: int, error: int = 5) -> Any:
+        many = [{"key": f"key-{number}", "doc_count": count} for number in range(400)]
+        found = {"doc_count_error_upper_bound": error, "sum_other_doc_count": 9 * count, "buckets": many}
+        return {"search": {"total": 9, "aggregations": {"by": found, "all": {"value": 7}}}}
+
+    short = shortened(terms(3))
+    assert "digest" in short["search"]["aggregations"]
+    assert shortened(terms(4, error=6)) == short
+    assert shortened({"search": {**terms(3)["search"], "total": 8}}) != short
