@@ -165,11 +165,11 @@ def of_null_servers(folder: Path, delay: dict[str, Any]) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    known_reasons = [*(known.reason for known in EMBEDDED), "took"]
-    parser.add_argument("reasons", nargs="*", metavar="REASON", help=", ".join(dict.fromkeys(known_reasons)))
+    known_reasons = dict.fromkeys([*(known.reason for known in EMBEDDED), "took"])
+    parser.add_argument("reasons", nargs="*", metavar="REASON", help=", ".join(known_reasons))
     reasons = parser.parse_args().reasons
-    if unknown := set(reasons) - set(known_reasons):
-        parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(dict.fromkeys(known_reasons))}")
+    if unknown := set(reasons) - known_reasons.keys():
+        parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(known_reasons)}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         found = [of_nodes(folder, known) for known in EMBEDDED if not reasons or known.reason in reasons]

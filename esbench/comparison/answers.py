@@ -14,6 +14,7 @@ from esbench.comparison.model import AnswerPair, AnswersOf, Difference, Side, Ta
 from esbench.record.answers import (
     COUNT,
     ERROR,
+    ERROR_BOUND,
     FIRST,
     HITS,
     LAST,
@@ -36,7 +37,6 @@ _SHOWN = 3  # of the answers that differ
 _SCORE_TOLERANCE = 2e-5  # relative to the best: scores are floats of 32 bits
 _FIGURE_TOLERANCE = 2e-6  # relative
 _SAMPLED_TOLERANCE = 0.05  # of cardinality, and of percentiles as a part of their range: their usual error
-_ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent
 _ONLY_TOTALS = "only totals and sets were compared: scores depend on {}"
 _ONLY_BOUNDS = "of terms only the counts were compared, within the error that the servers state"
 
@@ -178,7 +178,7 @@ def _is_before_7(cluster: ClusterFacts) -> bool:
 def _has_bounds(value: Any) -> bool:
     """True if somewhere in an answer the counts of terms have a stated error."""
     if isinstance(value, dict):
-        return _ERROR_BOUND in value or any(map(_has_bounds, value.values()))
+        return ERROR_BOUND in value or any(map(_has_bounds, value.values()))
     return isinstance(value, list) and any(map(_has_bounds, value))
 
 
@@ -231,8 +231,8 @@ def _is_same_node(one: Any, other: Any, loosely: bool) -> bool:
         return one == other
     if "buckets" in common and not _are_same_buckets(one, other, loosely):
         return False
-    is_counted = not loosely and _ERROR_BOUND not in {*one, *other}
-    uncounted = {"buckets", _ERROR_BOUND, *(() if is_counted else ["sum_other_doc_count"])}
+    is_counted = not loosely and ERROR_BOUND not in {*one, *other}
+    uncounted = {"buckets", ERROR_BOUND, *(() if is_counted else ["sum_other_doc_count"])}
     return all(_is_same_node(one[key], other[key], loosely) for key in common - sampled - uncounted)
 
 
@@ -257,7 +257,7 @@ def _are_same_buckets(one: Mapping[str, Any], other: Mapping[str, Any], loosely:
     ours, theirs = one["buckets"], other["buckets"]
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(_is_same_node(ours[key], theirs[key], loosely) for key in ours)
-    errors = [each.get(_ERROR_BOUND, 0) for each in (one, other)]
+    errors = [each.get(ERROR_BOUND, 0) for each in (one, other)]
     if not loosely and not any(errors):
         return _is_same_node(ours, theirs, loosely)
     if min(errors) < 0:

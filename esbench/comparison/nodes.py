@@ -51,18 +51,21 @@ def share_nodes(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> boo
     in_slices = all(
         index_prefix(record.track_params) and any(task.slices for task in record.tasks) for record in (*ours, *theirs)
     )
-    return in_slices and bool(_hosts(ours) & _hosts(theirs) or _node_ids(ours) & _node_ids(theirs))
+    return in_slices and _have_common_nodes(ours, theirs)
 
 
 def kept_apart(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> bool:
     """True if a side had the same nodes in all of its races, which esbench did not start, and the other side others:
     whatever distinguishes these nodes is in every race."""
-    apart = _hosts(ours).isdisjoint(_hosts(theirs)) and _node_ids(ours).isdisjoint(_node_ids(theirs))
-    return apart and (_are_kept(ours) or _are_kept(theirs))
+    return not _have_common_nodes(ours, theirs) and (_are_kept(ours) or _are_kept(theirs))
 
 
 def _are_kept(records: Sequence[RaceRecord]) -> bool:
     return all(map(_is_of_others, records)) and len({_nodes(record) for record in records}) == 1
+
+
+def _have_common_nodes(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> bool:
+    return bool(_hosts(ours) & _hosts(theirs) or _node_ids(ours) & _node_ids(theirs))
 
 
 def _node_ids(records: Sequence[RaceRecord]) -> set[tuple[str, str]]:

@@ -10,7 +10,7 @@ from statistics import median, stdev
 from esbench.comparison import stats
 from esbench.comparison.metrics import THROUGHPUT, Percentile, fewest_samples, min_effect, samples_of
 from esbench.comparison.model import Comparison, Pair, RoundPlan, RoundsNeeded
-from esbench.comparison.nodes import nodes_of
+from esbench.comparison.nodes import kept_apart, nodes_of
 from esbench.comparison.side_by_side import TAIL_FROM
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord, SlicePlan, TaskResult
@@ -140,7 +140,7 @@ def plan_of(comparison: Comparison, round_s: float, budget_s: float | None = Non
         timed(median(times), raced_spread, round_s),
         timed(plan.task_s, plan.spread_ratio, plan.round_s),
         tuple(_tails(comparison)),
-        nodes.kept and not nodes.shared,
+        kept_apart(pair.baseline.records, pair.contender.records),
         tuple(label for label, cut in pair.sliced.cuts.items() if not cut.is_steady) if pair.sliced else (),
         tuple(notice for notice in comparison.notices if notice.unusable),
     )

@@ -15,6 +15,7 @@ from esbench.record.answers import (
     COUNT,
     DOCUMENT,
     ERROR,
+    ERROR_BOUND,
     FIRST,
     HITS,
     LAST,
@@ -27,7 +28,6 @@ from esbench.record.answers import (
 
 _MOST_BYTES = 1_000  # of an answer without scores and sampled figures: these may double it
 _AGGREGATIONS = 8  # times as long may aggregations be: those of two versions are compared key by key
-_ERROR_BOUND = "doc_count_error_upper_bound"
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
 _CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
@@ -236,7 +236,7 @@ def _aggregations(value: Any, sampled: Collection[str], name: str = "") -> Any:
             key: _aggregations(inner, sampled, key if key in sampled else name)
             for key, inner in value.items()
             if not (key.endswith("_as_string") or (is_figure and key == "meta"))
-            and not (key == _ERROR_BOUND and not inner)
+            and not (key == ERROR_BOUND and not inner)
         }
     if isinstance(value, list):
         return [_aggregations(inner, sampled, name) for inner in value]
@@ -269,7 +269,7 @@ def shortened(answer: Any, most_bytes: int = _MOST_BYTES) -> Any:
 def _certain(value: Any) -> Any:
     """Return aggregations without the buckets of terms whose counts have a stated error."""
     if isinstance(value, dict):
-        left_out = {"buckets", "sum_other_doc_count", _ERROR_BOUND} if _ERROR_BOUND in value else set()
+        left_out = {"buckets", "sum_other_doc_count", ERROR_BOUND} if ERROR_BOUND in value else set()
         return {key: _certain(inner) for key, inner in value.items() if key not in left_out}
     return [_certain(inner) for inner in value] if isinstance(value, list) else value
 

@@ -25,6 +25,7 @@ from esbench.record.reading import stored_lines
 SEARCH, DOCUMENT, COUNT, ERROR = "search", "document", "count", "error"
 TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
 SAMPLED, TOP_HITS = "~", "~hits"
+ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent
 
 
 class RequestAnswer(msgspec.Struct, frozen=True, tag="answer", tag_field="kind"):
