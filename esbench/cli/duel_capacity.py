@@ -56,6 +56,9 @@ def search_words(context: click.Context) -> tuple[str, ...]:
 
     Raises a UsageError for those that do not go together.
     """
+    from esbench.comparison.comparability import ANSWERS
+    from esbench.comparison.conditions import parse_condition
+
     flags = context.params
     given = [option for option, name in _SEARCH.items() if flags[name]]
     if flags["capacity"] != "":
@@ -69,8 +72,9 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     for name, (option, why) in _NOT_SEARCHED.items():
         if flags[name]:
             raise UsageError(f"{option} does not go with it: {why}", where="--capacity", hint="leave out either")
-    if "answers" in flags["fail_on"]:
-        raise UsageError("a search for a capacity compares no answers", where="--fail-on=answers", hint="leave it out")
+    if any(parse_condition(text).word == ANSWERS for text in flags["fail_on"]):
+        what = "a search for a capacity compares no answers"
+        raise UsageError(what, where=f"--fail-on={ANSWERS}", hint="leave it out")
     if not flags["task"]:
         raise UsageError("--task is missing", where="--capacity", hint='say --task=get-by-id --objective="p99<50ms"')
     budget = flags["search_budget"] or BUDGET

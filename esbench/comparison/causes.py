@@ -213,7 +213,7 @@ def _frames(task: TaskResult) -> dict[str, float]:
 
 def text(found: TaskCauses) -> str:
     """Return what moved with a task in words: `term-query -18%: GC +240%, heap 62 -> 91 %`."""
-    change = "" if found.percent is None else f" {found.percent:+.3g}%"
+    change = "" if found.percent is None else f" {found.percent:+{',.0f' if abs(found.percent) >= 100 else '.3g'}}%"
     moved = ", ".join(map(_cause_text, found.causes)) or "nothing that was watched moved with it"
     return f"{found.task}: {found.metric}{change}: {moved}"
 

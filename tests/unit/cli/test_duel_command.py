@@ -80,6 +80,10 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
             ("--capacity", "--task=get-by-id", "--plan"),
             "--capacity: --plan does not go with it: it plans by the spread",
         ),
+        (
+            ("--capacity", "--task=get-by-id", "--fail-on= Answers"),
+            "--fail-on=answers: a search for a capacity compares no answers (leave it out)",
+        ),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
             ("--contender=a=1",),

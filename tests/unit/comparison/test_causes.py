@@ -147,3 +147,7 @@ def test_words(cause: Cause, words: str) -> None:
     assert text(TaskCauses("term-query", "Mean throughput", -18.2, (cause,))) == (
         f"term-query: Mean throughput -18.2%: {words}"
     )
+
+
+def test_a_change_by_many_times_has_its_digits() -> None:
+    assert text(TaskCauses("read", "Mean throughput", 1407.38, ())).startswith("read: Mean throughput +1,407%: nothing")
