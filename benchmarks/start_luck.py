@@ -134,8 +134,12 @@ def duel(folder: Path, variant: Variant, rounds: int, task_s: float) -> Pair:
     address = fixed_node()
     try:
         esbench(
-            *("duel", f"--track-path={folder / 'track.json'}", f"--rounds={WARMING + rounds}", "--quiet", "--replace-indices"),
-            *(f"--task-time={variant.longer * task_s:g}s", f"--baseline=target-hosts={address}"),
+            *("duel", f"--track-path={folder / 'track.json'}", "--quiet", "--replace-indices"),
+            *(
+                f"--rounds={WARMING + rounds}",
+                f"--task-time={variant.longer * task_s:g}s",
+                f"--baseline=target-hosts={address}",
+            ),
             f"--contender={variant.words}",
         )
     finally:
