@@ -30,7 +30,8 @@ class Encoding(Enum):
     """The form in which a value is written at its place."""
 
     PATH = "path"  # percent-encoded
-    HEADER = "header"  # as text
+    TARGET = "target"  # percent-encoded only where HTTP cannot carry it: it may hold / ? & = %
+    TEXT = "text"  # as text, of headers too
     JSON = "json"  # escaped, inside quotes
     JSON_VALUE = "json value"  # a bare number, or a quoted string
     RAW = "raw"  # bytes, as they are
@@ -62,7 +63,9 @@ def encode(value: object, encoding: Encoding) -> bytes:
     text = value.decode() if isinstance(value, bytes) else plain(value)
     if encoding is Encoding.PATH:
         return quote(text, safe="").encode("ascii")
-    if encoding is Encoding.HEADER:
+    if encoding is Encoding.TARGET:
+        return quote(text, safe="!$%&'()*+,/:;=?@[]").encode("ascii")
+    if encoding is Encoding.TEXT:
         return text.encode()
     escaped = json.dumps(text)
     return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
@@ -71,7 +74,8 @@ def encode(value: object, encoding: Encoding) -> bytes:
 # Texts that need no escape where they stand, a line each.
 _UNESCAPED = {
     Encoding.PATH: re.compile(rb"[\n0-9A-Za-z_.~-]*"),
-    Encoding.HEADER: re.compile(rb"[\n -~]*"),
+    Encoding.TARGET: re.compile(rb"[\n0-9A-Za-z_.~!$%&'()*+,/:;=?@\[\]-]*"),
+    Encoding.TEXT: re.compile(rb"[\n -~]*"),
     Encoding.JSON: re.compile(rb"[\n !#-\[\]-~]*"),
     Encoding.JSON_VALUE: re.compile(rb"[\n !#-\[\]-~]*"),
 }
@@ -273,7 +277,7 @@ class RequestTemplate:
         for name, value in (headers or {}).items():
             if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
                 raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
-            lines += [f"{name}: ".encode(), *parse(value, Encoding.HEADER), b"\r\n"]
+            lines += [f"{name}: ".encode(), *parse(value, Encoding.TEXT), b"\r\n"]
         try:
             parts = None if body is None else tuple(parse_body(body))
         except TrackError as error:

@@ -6,12 +6,15 @@ before the clock starts is.
 
 from __future__ import annotations
 
+import base64
+import re
 import time
 import uuid
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
@@ -23,10 +26,13 @@ from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
 from esbench.requests.templates import Encoding, encode, encode_rows
+from esbench.requests.time_format import time_writer
 
 Places = Sequence[tuple[str | None, Encoding]]
 PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampler.picks` does it
 _ZIPF_MOST = 5_000_000
+_ARRAY_TYPES = ("number", "string")
+_UUIDS = 256  # made at a time
 
 
 class ValueSource(Protocol):
@@ -66,9 +72,10 @@ def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
     lacks, for values it cannot have, and for the type index-sample, which is not supported.
     """
     reader = SpecReader(variable.params, f'variable "{variable.name}"')
+    _check_replaced(reader)
     match variable.type:
         case "sequence":
-            reader.integer("from", 1)
+            _check_sequence(reader)
         case "range":
             _check_bounds(reader)
         case "zipf":
@@ -81,16 +88,53 @@ def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
                 raise reader.error(f'"data" must be a list of values, not {values!r}')
         case "file":
             reader.text("path")
+            reader.take("data", [])
+        case "random_array":
+            _check_array(reader)
+        case "int_array_bitmap":
+            if not 0 <= reader.integer("from", 0) <= reader.integer("to") < 1 << 32:
+                raise reader.error('a bitmap holds whole numbers from 0 to 2^32 - 1: "from" to "to"')
+            reader.integer("size", minimum=1)
         case "now_with_format":
-            if "%" not in (form := reader.text("format")):
-                hint = "strftime's letters, say %Y-%m-%dT%H:%M:%S%z"
-                raise reader.error(f'"format" ("{form}") has nothing of a time in it', hint)
+            reader.flag("utc", False)
+            try:
+                time_writer(reader.text("format"))
+            except ValueError as error:
+                hint = "strftime's letters, say %Y-%m-%dT%H:%M:%S%z, or Go's layout, 2006-01-02T15:04:05-0700"
+                raise reader.error(f'"format": {error}', hint) from None
         case "corpus-document":
             _check_document(reader, corpora)
         case "index-sample":
             hint = "use corpus-document, or list with your own values"
             raise reader.error("index-sample is not supported yet", hint)
     reader.finish()
+
+
+def _check_replaced(reader: SpecReader) -> None:
+    replaced = reader.take("replace", {})
+    if not isinstance(replaced, Mapping) or not all(replaced):
+        raise reader.error(f'"replace" must be a mapping of texts to what stands in their place, not {replaced!r}')
+
+
+def _check_sequence(reader: SpecReader) -> None:
+    first = reader.integer("from", 1)
+    last = reader.integer("to") if reader.has("to") else None
+    if last is not None and last < first:
+        raise reader.error(f'"to" ({last}) lies below "from" ({first})')
+    if reader.has("again-from"):
+        again = reader.integer("again-from")
+        if last is None or again > last:
+            raise reader.error('"again-from" is where it goes on after "to", and at most that')
+
+
+def _check_array(reader: SpecReader) -> None:
+    reader.text("variable_key")
+    reader.integer("size", minimum=0)
+    reader.flag("square_bracket", False)
+    reader.text("string_bracket", '"')
+    kind = reader.text("variable_type", "number")
+    if kind not in _ARRAY_TYPES:
+        raise reader.error(f'"variable_type" cannot be "{kind}"', did_you_mean(kind, _ARRAY_TYPES))
 
 
 def _check_bounds(reader: SpecReader) -> int:
@@ -140,25 +184,39 @@ def _zipf(variable: Variable, places: Places, context: RequestContext) -> ValueS
 class SequenceSource:
     """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe.
 
-    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw.
+    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw. After
+    the value `last`, if there is one, it goes on with `again` and the following ones up to `last`, again and again.
     """
 
     at_send = False
 
-    def __init__(self, first: int, step: int, width: int) -> None:
+    def __init__(self, first: int, step: int, width: int, last: int | None = None, again: int = 0) -> None:
         self.next_value = first
         self._step = step
         self._width = width
+        if last is not None:
+            self.draw = partial(self._draw_up_to, last, again)  # type: ignore[method-assign]
 
     def draw(self) -> Sequence[bytes]:
         value = self.next_value
         self.next_value = value + self._step
         return (b"%d" % value,) * self._width
 
+    def _draw_up_to(self, last: int, again: int) -> Sequence[bytes]:
+        value = self.next_value
+        self.next_value = value + self._step
+        if value > last:
+            value = again + (value - last - 1) % (last - again + 1)
+        return (b"%d" % value,) * self._width
+
 
 def _sequence(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    first = context.before.next_values.get(variable.name, int(variable.params.get("from", 1)))
-    return SequenceSource(first + context.stripe, context.stripes, len(places))
+    begin = int(variable.params.get("from", 1))
+    first = context.before.next_values.get(variable.name, begin)
+    again = int(variable.params.get("again-from", begin))
+    return SequenceSource(
+        first + context.stripe, context.stripes, len(places), variable.params.get("to"), again
+    )
 
 
 def _choices(values: Sequence[Any], variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -179,17 +237,59 @@ def _file(variable: Variable, places: Places, context: RequestContext) -> ValueS
         lines = Path(str(path)).read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise _bad(variable, f"cannot read {path}: {error.strerror}") from error
-    return _choices([line for line in lines if line], variable, places, context)
+    values = [line for line in lines if line] + list(variable.params.get("data") or ())
+    return _choices(values, variable, places, context)
 
 
 def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    bits = Random(f"{context.race_id}/{context.task.name}/{context.stripe}/{variable.name}").getrandbits
+    made = Random(f"{context.race_id}/{context.task.name}/{context.stripe}/{variable.name}")
     # nothing of a uuid needs escaping: only a whole JSON value differs from the other places
     quoted = tuple(encoding is Encoding.JSON_VALUE for _, encoding in places)
 
+    def draws() -> Iterator[Sequence[bytes]]:
+        while True:
+            bits = made.randbytes(16 * _UUIDS).hex()
+            for at in range(0, len(bits), 32):
+                variant = "89ab"[int(bits[at + 16], 16) & 3]  # RFC 9562, 4.1
+                text = (
+                    f"{bits[at:at + 8]}-{bits[at + 8:at + 12]}-4{bits[at + 13:at + 16]}"
+                    f"-{variant}{bits[at + 17:at + 20]}-{bits[at + 20:at + 32]}"
+                ).encode()
+                yield tuple([b'"%b"' % text if whole else text for whole in quoted])
+
+    return Drawn(draws().__next__)
+
+
+def _random_array(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    name, size = str(variable.params["variable_key"]), int(variable.params["size"])
+    if name == variable.name:
+        raise _bad(variable, "an array cannot have itself as its elements")
+    draw = make_sources({name: ((None, Encoding.TEXT),)}, context)[name].draw
+    bracket = variable.params.get("string_bracket", '"') or '"'
+    mark = str(bracket).encode() if variable.params.get("variable_type") == "string" else b""
+    begin, end = (b"[", b"]") if variable.params.get("square_bracket") else (b"", b"")
+    whole = [encoding if encoding is not Encoding.JSON_VALUE or not begin else Encoding.TEXT for _, encoding in places]
+
+    def draw_all() -> Sequence[bytes]:
+        text = begin + b",".join([mark + draw()[0] + mark for _ in range(size)]) + end
+        return tuple([encode(text, encoding) for encoding in whole])
+
+    return Drawn(draw_all)
+
+
+def _int_array_bitmap(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    try:
+        from pyroaring import BitMap
+    except ImportError:
+        raise _bad(variable, "its values are made by pyroaring", "pip install 'esbench[bitmap]'") from None
+    first, last, size = int(variable.params.get("from", 0)), int(variable.params["to"]), int(variable.params["size"])
+    uniform = context.random(variable.name).random
+    width = last - first + 1
+
     def draw() -> Sequence[bytes]:
-        text = str(uuid.UUID(int=bits(128), version=4)).encode()
-        return tuple(b'"%b"' % text if whole else text for whole in quoted)
+        numbers = BitMap([first + int(uniform() * width) for _ in range(size)], optimize=False)
+        text = base64.b64encode(numbers.serialize())
+        return tuple([encode(text, encoding) for _, encoding in places])
 
     return Drawn(draw)
 
@@ -212,8 +312,8 @@ def _unix(scale: int) -> SourceFactory:
 
 
 def _now_with_format(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    form = variable.params["format"]
-    return _now(lambda: datetime.now().astimezone().strftime(form))(variable, places, context)
+    written = time_writer(str(variable.params["format"]), utc=bool(variable.params.get("utc")))
+    return _now(written)(variable, places, context)
 
 
 def _corpus_document(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -252,6 +352,8 @@ VARIABLE_TYPES: Mapping[str, SourceFactory] = {
     "zipf": _zipf,
     "list": _list,
     "file": _file,
+    "random_array": _random_array,
+    "int_array_bitmap": _int_array_bitmap,
     "uuid": _uuid,
     "now_local": _now(lambda: datetime.now().astimezone().isoformat()),
     "now_utc": _now(lambda: datetime.now(UTC).isoformat()),
@@ -285,8 +387,25 @@ def make_sources(fields: Mapping[str, Places], context: RequestContext) -> dict[
         if variable.type not in VARIABLE_TYPES:
             raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, VARIABLE_TYPES))
         check_variable(variable, corpora)
-        sources[name] = VARIABLE_TYPES[variable.type](variable, places, context)
+        sources[name] = _replacing(variable, places, context)
     return sources
+
+
+def _replacing(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    """Return the source of a variable whose values are changed as its `replace` says, before they are encoded."""
+    make, replaced = VARIABLE_TYPES[variable.type], variable.params.get("replace")
+    if not replaced:
+        return make(variable, places, context)
+    texts = {str(old).encode(): str(new).encode() for old, new in replaced.items()}
+    found = re.compile(b"|".join(map(re.escape, texts)))
+    source = make(variable, [(field, Encoding.TEXT) for field, _ in places], context)
+    encodings = [encoding for _, encoding in places]
+
+    def draw() -> Sequence[bytes]:
+        values = [found.sub(lambda match: texts[match[0]], value) for value in source.draw()]
+        return tuple(map(encode, values, encodings))
+
+    return Drawn(draw, source.at_send)
 
 
 def _bad(variable: Variable, what: str, hint: str = "") -> TrackError:

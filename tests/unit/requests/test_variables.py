@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -150,7 +151,82 @@ def test_the_next_value_of_a_sequence_lies_beyond_all_that_were_drawn() -> None:
     assert max(one.next_value for one in made) > last  # type: ignore[attr-defined]
 
 
+def test_a_sequence_with_an_end_goes_on_from_where_it_is_told() -> None:
+    assert numbers(source("sequence", **{"from": 3, "to": 5}), 8) == [3, 4, 5, 3, 4, 5, 3, 4]
+    assert numbers(source("sequence", **{"from": 3, "to": 5, "again-from": 0}), 11) == [3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]
+    behind = replace(CONTEXT, before=Ledger(next_values={"v": 5}))
+    assert numbers(source("sequence", behind, **{"from": 3, "to": 5}), 3) == [5, 3, 4]
+
+
+def test_stripes_of_a_sequence_with_an_end_draw_it_together() -> None:
+    keys = {"from": 1, "to": 6, "again-from": 0}
+    parts = [numbers(source("sequence", replace(CONTEXT, stripe=n, stripes=2), **keys), 6) for n in (0, 1)]
+    assert [value for pair in zip(*parts, strict=True) for value in pair] == [1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5]
+
+
 # Other types
+
+
+def test_values_are_replaced_before_they_are_encoded() -> None:
+    keys: dict[str, Any] = {"data": ['a "b" \\ c'], "replace": {'"': "'", "\\": '"'}}
+    places = ((None, Encoding.JSON), (None, Encoding.JSON_VALUE), (None, Encoding.TEXT), (None, Encoding.PATH))
+    inside, whole, text, path = source("list", places=places, **keys).draw()
+    assert text.decode() == json.loads(whole) == json.loads(b'"%b"' % inside) == "a 'b' \" c"
+    assert path == b"a%20%27b%27%20%22%20c"
+
+
+def test_what_tells_the_time_is_drawn_at_the_send_also_when_parts_of_it_are_replaced() -> None:
+    made = source("now_with_format", format="2006/01", replace={"/": "-"})
+    assert made.at_send
+    assert re.fullmatch(rb"\d{4}-\d\d", made.draw()[0])
+
+
+def test_a_file_has_further_values_of_the_track(tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("one\n")
+    assert set(drawn("file", 50, path=str(tmp_path / "terms.txt"), data=["two"])) == {"one", "two"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "pattern"),
+    [
+        ({}, r"\d,\d,\d"),
+        ({"square_bracket": True}, r"\[\d,\d,\d\]"),
+        ({"variable_type": "string"}, r'"\d","\d","\d"'),
+        ({"variable_type": "string", "string_bracket": "'"}, r"'\d','\d','\d'"),
+        ({"size": 0, "square_bracket": True}, r"\[\]"),
+        ({"replace": {",": "; "}}, r"\d; \d; \d"),
+    ],
+)
+def test_an_array_has_elements_of_another_variable(keys: dict[str, Any], pattern: str) -> None:
+    digit = Variable("digit", "range", {"from": 0, "to": 9})
+    array = Variable("v", "random_array", {"variable_key": "digit", "size": 3, **keys})
+    made = make_sources({"v": ((None, Encoding.TEXT),)}, replace(CONTEXT, variables=(array, digit)))["v"]
+    values = {made.draw()[0].decode() for _ in range(20)}
+    assert all(re.fullmatch(pattern, value) for value in values)
+    assert len(values) > 1 or keys.get("size") == 0
+
+
+def test_an_array_in_brackets_is_json_where_a_whole_value_stands() -> None:
+    array = Variable("v", "random_array", {"variable_key": "d", "size": 2, "square_bracket": True})
+    variables = (array, Variable("d", "range", {"from": 1, "to": 9}))
+    made = make_sources({"v": ((None, Encoding.JSON_VALUE),)}, replace(CONTEXT, variables=variables))["v"]
+    assert len(json.loads(made.draw()[0])) == 2
+
+
+def test_an_array_of_what_is_not_declared_is_an_error() -> None:
+    assert "$[[id]] is not declared" in failure("random_array", variable_key="id", size=2)
+    assert "cannot have itself as its elements" in failure("random_array", variable_key="v", size=2)
+
+
+def test_a_bitmap_holds_numbers_of_its_range() -> None:
+    from pyroaring import BitMap
+
+    (text,) = drawn("int_array_bitmap", 1, **{"from": 5, "to": 70_000, "size": 1000})
+    numbers = BitMap.deserialize(base64.b64decode(text))
+    assert 900 < len(numbers) <= 1000
+    assert 5 <= numbers[0] <= numbers[-1] <= 70_000
+    header = int.from_bytes(base64.b64decode(text)[:4], "little")
+    assert header == 12346  # without run containers: https://github.com/RoaringBitmap/RoaringFormatSpec
 
 
 def test_uuids_are_of_version_4_and_of_their_race() -> None:
@@ -165,7 +241,7 @@ def test_uuids_are_of_version_4_and_of_their_race() -> None:
 
 @pytest.mark.parametrize("kind", ["uuid", "now_local", "now_utc", "now_utc_lite", "now_unix", "now_unix_in_nano"])
 def test_a_value_that_is_a_whole_json_string_is_json(kind: str) -> None:
-    places = ((None, Encoding.JSON_VALUE), (None, Encoding.JSON), (None, Encoding.PATH), (None, Encoding.HEADER))
+    places = ((None, Encoding.JSON_VALUE), (None, Encoding.JSON), (None, Encoding.PATH), (None, Encoding.TEXT))
     whole, inside, path, header = source(kind, places=places).draw()
     value = json.loads(whole)
     assert isinstance(value, int) is kind.startswith("now_unix")
@@ -251,8 +327,8 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
     [
         ("range", {}, 'variable "v": "from" is missing'),
         ("range", {"form": 1, "to": 5}, 'variable "v": "from" is missing (did you mean "form"?'),
-        ("range", {"from": 1, "to": 5, "exponent": 1}, 'variable "v": unknown key "exponent" (known: from, to)'),
-        ("uuid", {"seed": 1}, 'variable "v": unknown key "seed" (there are none)'),
+        ("range", {"from": 1, "to": 5, "exponent": 1}, 'variable "v": unknown key "exponent" (known: from, replace, to)'),
+        ("uuid", {"seed": 1}, 'variable "v": unknown key "seed" (known: replace)'),
         ("range", {"from": 1, "to": "many"}, 'variable "v": "to" must be a whole number, not \'many\''),
         ("range", {"from": 1.5, "to": 5}, 'variable "v": "from" must be a whole number, not 1.5'),
         ("range", {"from": 5, "to": 4}, 'variable "v": "to" (4) lies below "from" (5)'),
@@ -274,7 +350,13 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         ("file", {"path": "/no/such/file"}, 'variable "v": cannot read /no/such/file: No such file or directory'),
         ("sequence", {"from": "one"}, 'variable "v": "from" must be a whole number'),
         ("now_with_format", {}, 'variable "v": "format" is missing'),
-        ("now_with_format", {"format": "2006-01-02T15:04:05-0700"}, 'variable "v": "format" ("2006-01-02T'),
+        ("now_with_format", {"format": "yyyy-MM-dd"}, 'variable "v": "format": "yyyy-MM-dd" has nothing of a time in it'),
+        ("uuid", {"replace": ["-"]}, 'variable "v": "replace" must be a mapping'),
+        ("sequence", {"from": 2, "to": 1}, 'variable "v": "to" (1) lies below "from" (2)'),
+        ("sequence", {"again-from": 0}, 'variable "v": "again-from" is where it goes on after "to"'),
+        ("random_array", {"size": 1}, 'variable "v": "variable_key" is missing'),
+        ("random_array", {"variable_key": "a", "size": 1, "variable_type": "text"}, 'variable "v": "variable_type" can'),
+        ("int_array_bitmap", {"to": 1 << 32, "size": 1}, 'variable "v": a bitmap holds whole numbers from 0'),
         ("corpus-document", {"corpus": "orders"}, 'variable "v": "corpus": there is no corpus "orders"'),
         (
             "corpus-document",
