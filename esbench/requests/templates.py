@@ -293,6 +293,17 @@ class RequestTemplate:
         parts = (*self.target, *self.headers, *(self.body or ()))
         return tuple(part for part in parts if isinstance(part, Slot))
 
+    @property
+    def may_be_compressed(self) -> bool:
+        """True if it has a body, and no header of its own that says how that is encoded."""
+        return self.body is not None and not is_encoded(self._header_names)
+
+    def head(self, connection_headers: bytes, compress: bool) -> list[Part]:
+        """Return the request line and the headers but Content-Length, for a connection with these header lines."""
+        lines = without_headers(connection_headers, self._header_names)
+        head = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", lines, *self.headers]
+        return [*head, GZIP_HEADER] if compress else head
+
     def bind(
         self, layout: Layout, connection_headers: bytes, compress: bool = False
     ) -> Callable[[Draw], Sequence[bytes]]:
@@ -301,16 +312,12 @@ class RequestTemplate:
         The operation's own headers replace those of the connection. With `compress`, its body is sent as gzip, unless
         its own headers say how it is encoded.
         """
-        lines = without_headers(connection_headers, self._header_names)
-        head: list[Part] = [self.method.encode() + b" ", *self.target, b" HTTP/1.1\r\n", lines, *self.headers]
-        body = self.body
+        compress = compress and self.may_be_compressed
+        head, body = self.head(connection_headers, compress), self.body
         if body is None:
             if self.method in ("POST", "PUT"):
                 head.append(b"Content-Length: 0\r\n")
             return _joiner([*head, b"\r\n"], layout)
-        compress = compress and not is_encoded(self._header_names)
-        if compress:
-            head.append(GZIP_HEADER)
         if not any(isinstance(part, Slot) for part in body):
             constant = b"".join(part for part in body if isinstance(part, bytes))
             constant = compressed(constant) if compress else constant

@@ -214,9 +214,7 @@ def _sequence(variable: Variable, places: Places, context: RequestContext) -> Va
     begin = int(variable.params.get("from", 1))
     first = context.before.next_values.get(variable.name, begin)
     again = int(variable.params.get("again-from", begin))
-    return SequenceSource(
-        first + context.stripe, context.stripes, len(places), variable.params.get("to"), again
-    )
+    return SequenceSource(first + context.stripe, context.stripes, len(places), variable.params.get("to"), again)
 
 
 def _choices(values: Sequence[Any], variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -252,8 +250,8 @@ def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueS
             for at in range(0, len(bits), 32):
                 variant = "89ab"[int(bits[at + 16], 16) & 3]  # RFC 9562, 4.1
                 text = (
-                    f"{bits[at:at + 8]}-{bits[at + 8:at + 12]}-4{bits[at + 13:at + 16]}"
-                    f"-{variant}{bits[at + 17:at + 20]}-{bits[at + 20:at + 32]}"
+                    f"{bits[at : at + 8]}-{bits[at + 8 : at + 12]}-4{bits[at + 13 : at + 16]}"
+                    f"-{variant}{bits[at + 17 : at + 20]}-{bits[at + 20 : at + 32]}"
                 ).encode()
                 yield tuple([b'"%b"' % text if whole else text for whole in quoted])
 
