@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from esbench.errors.reasons import reason_of
 from esbench.load import open_files
 from esbench.load.failures import Failures
-from esbench.load.hosts import CONNECT_TIMEOUT_S, Hosts
+from esbench.load.hosts import CONNECT_TIMEOUT_S, HostChoice
 from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns
 from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection, connect
@@ -52,7 +52,7 @@ class Route:
     all clients of the process put what they read.
     """
 
-    hosts: Hosts
+    hosts: HostChoice
     tls: ssl.SSLContext | None
     headers: bytes
     timeout_s: float

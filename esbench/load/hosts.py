@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import Inbox, clock_ns
@@ -20,6 +21,19 @@ CONNECT_TIMEOUT_S = 5.0
 GRACE_S = 10.0  # without any host
 _PROBE_EVERY_S = 1.0
 _CONNECTING = 64  # at a time, in a worker
+
+
+class HostChoice(Protocol):
+    """The hosts that a client may connect to, as `Hosts` has them."""
+
+    all: tuple[Host, ...]
+    connecting: asyncio.Semaphore
+
+    def home(self, slot: int) -> Host: ...
+    def choose(self, slot: int) -> Host: ...
+    def lose(self, host: Host, reason: str, /) -> None: ...
+    @property
+    def none_left(self) -> bool: ...
 
 
 class Hosts:
@@ -101,6 +115,26 @@ class Hosts:
                 break
         del self._lost[host]
         self._tell_back()
+
+
+class OneHost:
+    """One host of several, for connections that no other one may take."""
+
+    def __init__(self, hosts: HostChoice, position: int) -> None:
+        self.all = hosts.all[position : position + 1]
+        self.connecting = hosts.connecting
+        self.lose = hosts.lose
+        self._hosts = hosts
+
+    def home(self, slot: int) -> Host:
+        return self.all[0]
+
+    def choose(self, slot: int) -> Host:
+        return self.all[0]
+
+    @property
+    def none_left(self) -> bool:
+        return self._hosts.none_left
 
 
 async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float) -> bool:

@@ -9,14 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from esbench.load.client import NS, Client, Route
+from esbench.load.hosts import OneHost
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Verdict
-from esbench.requests.exchange import Body, Concurrent, Reply, RequestBytes, RequestFailed, Script, ScriptSession
+from esbench.requests.exchange import (
+    Body,
+    Concurrent,
+    HostBound,
+    Reply,
+    RequestBytes,
+    RequestFailed,
+    Script,
+    ScriptSession,
+)
 from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
@@ -212,11 +222,14 @@ class ScriptClient(ScriptLane):
     """A client that runs a script once per turn, and is its first lane. Its service time spans all lanes' requests."""
 
     def __init__(self, slot: int, route: Route, script: Script) -> None:
-        super().__init__(slot, route, self)
+        lanes = script.connections if isinstance(script, Concurrent) else 1
+        routes = [route] * lanes
+        if isinstance(script, HostBound) and script.hosts:
+            routes = [replace(route, hosts=OneHost(route.hosts, position)) for position in script.hosts]
+        super().__init__(slot, routes[0], self)
         self.draw = lambda: None  # a script decides while it runs
         self._script = script
-        further = script.connections - 1 if isinstance(script, Concurrent) else 0
-        self._further = tuple(ScriptLane(slot, route, self) for _ in range(further))
+        self._further = tuple(ScriptLane(slot, own, self) for own in routes[1:])
 
     @property
     def lanes(self) -> Sequence[ScriptSession]:

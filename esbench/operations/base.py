@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from esbench.cluster.dialect import Dialect, Feature
+from esbench.cluster.options import Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError, closest
 from esbench.model import Corpus, DataStream, Index, Templates, Track
@@ -78,13 +79,14 @@ class TaskContext(RequestContext):
     """The data from which an operation is compiled for one worker.
 
     `slots` are the worker's client slots out of 0..task.clients-1; `indices`, `corpora`, `data_streams` and `templates`
-    are all those of the track.
+    are all those of the track, `hosts` those of the race.
     """
 
     dialect: Dialect
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
     slots: tuple[int, ...]
+    hosts: tuple[Host, ...] = ()
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
 

@@ -16,6 +16,7 @@ from esbench.operations.parameters import Parameter, flag, whole
 from esbench.operations.replies import judge_plain, judge_raw_bulk, needing
 from esbench.requests.exchange import ClientProgram, ScriptSession
 from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
+from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
@@ -35,6 +36,10 @@ class RawRequest(OperationType):
         "body": Parameter("the body, with variables; a list becomes lines of JSON", (dict, str, list)),
         "request-params": _QUERY,
         "ignore": Parameter("statuses that are no failure", (int, list)),
+        "repeat": Parameter(
+            "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
+        ),
+        "once": Parameter("names, each for one draw of a variable in the whole request: {batch: uuid}", (dict,)),
     }
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
@@ -43,6 +48,8 @@ class RawRequest(OperationType):
             raise TrackError(f'unknown method "{params["method"]}"', where=where, hint=f"one of {', '.join(_METHODS)}")
         if not params["path"].startswith("/"):
             raise TrackError(f'"path" must begin with "/": "{params["path"]}"', where=where)
+        if params.get("repeat") and not params.get("body"):
+            raise TrackError('"repeat" is about a body, and there is none', where=where)
         for status in _statuses(params):
             if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
@@ -63,6 +70,9 @@ class RawRequest(OperationType):
         ignored = {whole(status) for status in _statuses(params)}
         is_bulk = params["path"].partition("?")[0].endswith("_bulk")
         judge = _judge_ignoring(ignored, judge_raw_bulk if is_bulk else judge_plain)
+        if params.get("repeat") or params.get("once"):
+            drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
+            return RepeatedProgram(context, Request(template, judge), drawing)
         return TemplateProgram(context, [Request(template, judge)])
 
 

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 from esbench.load.client import Client, Route
-from esbench.load.hosts import Hosts
+from esbench.load.hosts import HostChoice
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
 from esbench.measure.verdict import Verdict
@@ -109,7 +109,7 @@ class PythonClient(Client):
         self.loop.recorder.exchanged(None, status, clock_ns(), self._warmup)
 
 
-def _own_first(hosts: Hosts, slot: int) -> list[Any]:
+def _own_first(hosts: HostChoice, slot: int) -> list[Any]:
     own = hosts.choose(slot)
     return [own, *(host for host in hosts.all if host != own)]
 

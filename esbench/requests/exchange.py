@@ -155,3 +155,10 @@ class Concurrent(Protocol):
     """A script that needs several connections at the same time: the lanes of its session."""
 
     connections: int
+
+
+@runtime_checkable
+class HostBound(Protocol):
+    """A concurrent script whose lanes go to hosts of their own: the position of each one's host in the race."""
+
+    hosts: Sequence[int]

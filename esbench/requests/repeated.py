@@ -14,7 +14,7 @@ from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange
 from esbench.requests.programs import Request, TemplateProgram
 from esbench.requests.templates import Layout, Part, RequestTemplate, Slot, compressed
-from esbench.requests.variables import ValueSource
+from esbench.requests.variables import Places, ValueSource
 
 _Place = tuple[int, int]  # the position of a piece, and the item of a draw that is written there
 _Write = tuple[Callable[[], Sequence[bytes]], list[_Place]]
@@ -59,6 +59,14 @@ class RepeatedProgram(TemplateProgram):
         super().__init__(context, [replace(request, template=drawn)], given)
         self._request = request
         self._drawing = drawing
+
+    @property
+    def drawn(self) -> Mapping[str, tuple[Places, ValueSource]]:
+        """The places and the source of each variable that is drawn, by name."""
+        fields = self._layout.fields
+        return {
+            name: (fields[name], source) for name, source in zip(self._layout.variables, self._sources, strict=True)
+        }
 
     def exchanging(self, headers: bytes, own: Mapping[str, ValueSource] | None = None) -> ClientProgram:
         """Return the client program that draws and sends the request, with these header lines of a connection.

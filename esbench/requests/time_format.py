@@ -1,4 +1,4 @@
-"""Times as text: by a strftime format, or by a layout of Go, which writes the time 2006-01-02 15:04:05 as it should look.
+"""Times as text: by a strftime format, or by a layout of Go, which shows how it would write 2006-01-02 15:04:05.
 
 Source of the layouts: the documentation of Go's package time (https://pkg.go.dev/time#pkg-constants).
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 import time
-import uuid
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,40 +72,10 @@ def check_variable(variable: Variable, corpora: Collection[str] | None) -> None:
     """
     reader = SpecReader(variable.params, f'variable "{variable.name}"')
     _check_replaced(reader)
-    match variable.type:
-        case "sequence":
-            _check_sequence(reader)
-        case "range":
-            _check_bounds(reader)
-        case "zipf":
-            _check_exponent(reader)
-            if _check_bounds(reader) > _ZIPF_MOST:
-                raise reader.error(f"zipf draws from at most {_ZIPF_MOST:,} values")
-        case "list":
-            values = reader.take("data")
-            if not isinstance(values, list | tuple) or not values:
-                raise reader.error(f'"data" must be a list of values, not {values!r}')
-        case "file":
-            reader.text("path")
-            reader.take("data", [])
-        case "random_array":
-            _check_array(reader)
-        case "int_array_bitmap":
-            if not 0 <= reader.integer("from", 0) <= reader.integer("to") < 1 << 32:
-                raise reader.error('a bitmap holds whole numbers from 0 to 2^32 - 1: "from" to "to"')
-            reader.integer("size", minimum=1)
-        case "now_with_format":
-            reader.flag("utc", False)
-            try:
-                time_writer(reader.text("format"))
-            except ValueError as error:
-                hint = "strftime's letters, say %Y-%m-%dT%H:%M:%S%z, or Go's layout, 2006-01-02T15:04:05-0700"
-                raise reader.error(f'"format": {error}', hint) from None
-        case "corpus-document":
-            _check_document(reader, corpora)
-        case "index-sample":
-            hint = "use corpus-document, or list with your own values"
-            raise reader.error("index-sample is not supported yet", hint)
+    if variable.type == "corpus-document":
+        _check_document(reader, corpora)
+    elif check := _CHECKS.get(variable.type):
+        check(reader)
     reader.finish()
 
 
@@ -137,6 +106,43 @@ def _check_array(reader: SpecReader) -> None:
         raise reader.error(f'"variable_type" cannot be "{kind}"', did_you_mean(kind, _ARRAY_TYPES))
 
 
+def _check_zipf(reader: SpecReader) -> None:
+    _check_exponent(reader)
+    if _check_bounds(reader) > _ZIPF_MOST:
+        raise reader.error(f"zipf draws from at most {_ZIPF_MOST:,} values")
+
+
+def _check_list(reader: SpecReader) -> None:
+    values = reader.take("data")
+    if not isinstance(values, list | tuple) or not values:
+        raise reader.error(f'"data" must be a list of values, not {values!r}')
+
+
+def _check_file(reader: SpecReader) -> None:
+    reader.text("path")
+    if reader.has("data"):
+        _check_list(reader)
+
+
+def _check_bitmap(reader: SpecReader) -> None:
+    if not 0 <= reader.integer("from", 0) <= reader.integer("to") < 1 << 32:
+        raise reader.error('a bitmap holds whole numbers from 0 to 2^32 - 1: "from" to "to"')
+    reader.integer("size", minimum=1)
+
+
+def _check_format(reader: SpecReader) -> None:
+    reader.flag("utc", False)
+    try:
+        time_writer(reader.text("format"))
+    except ValueError as error:
+        hint = "strftime's letters, say %Y-%m-%dT%H:%M:%S%z, or Go's layout, 2006-01-02T15:04:05-0700"
+        raise reader.error(f'"format": {error}', hint) from None
+
+
+def _refuse_sample(reader: SpecReader) -> None:
+    raise reader.error("index-sample is not supported yet", "use corpus-document, or list with your own values")
+
+
 def _check_bounds(reader: SpecReader) -> int:
     """Return the number of whole numbers from "from" to "to". Raises TrackError if these are no such bounds."""
     first, last = reader.integer("from"), reader.integer("to")
@@ -158,6 +164,19 @@ def _check_document(reader: SpecReader, corpora: Collection[str] | None) -> None
     if pick not in PICKS:
         raise reader.error(f'"pick" cannot be {pick!r}', did_you_mean(str(pick), PICKS))
     _check_exponent(reader)
+
+
+_CHECKS: Mapping[str, Callable[[SpecReader], object]] = {
+    "sequence": _check_sequence,
+    "range": _check_bounds,
+    "zipf": _check_zipf,
+    "list": _check_list,
+    "file": _check_file,
+    "random_array": _check_array,
+    "int_array_bitmap": _check_bitmap,
+    "now_with_format": _check_format,
+    "index-sample": _refuse_sample,
+}
 
 
 def _bounds(variable: Variable) -> tuple[int, int]:
@@ -184,8 +203,8 @@ def _zipf(variable: Variable, places: Places, context: RequestContext) -> ValueS
 class SequenceSource:
     """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe.
 
-    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw. After
-    the value `last`, if there is one, it goes on with `again` and the following ones up to `last`, again and again.
+    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw.
+    After the value `last`, if there is one, it goes on with `again` and the following ones up to `last`, and so on.
     """
 
     at_send = False

@@ -62,6 +62,7 @@ class Preparation:
             seed=message.seed,
             race_id=message.race_id,
             slots=assignment.slots,
+            hosts=target.hosts,
             stripe=assignment.stripe,
             stripes=assignment.stripes,
             before=message.ledger,

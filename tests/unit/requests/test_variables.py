@@ -327,7 +327,11 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
     [
         ("range", {}, 'variable "v": "from" is missing'),
         ("range", {"form": 1, "to": 5}, 'variable "v": "from" is missing (did you mean "form"?'),
-        ("range", {"from": 1, "to": 5, "exponent": 1}, 'variable "v": unknown key "exponent" (known: from, replace, to)'),
+        (
+            "range",
+            {"from": 1, "to": 5, "exponent": 1},
+            'variable "v": unknown key "exponent" (known: from, replace, to)',
+        ),
         ("uuid", {"seed": 1}, 'variable "v": unknown key "seed" (known: replace)'),
         ("range", {"from": 1, "to": "many"}, 'variable "v": "to" must be a whole number, not \'many\''),
         ("range", {"from": 1.5, "to": 5}, 'variable "v": "from" must be a whole number, not 1.5'),
@@ -350,12 +354,20 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         ("file", {"path": "/no/such/file"}, 'variable "v": cannot read /no/such/file: No such file or directory'),
         ("sequence", {"from": "one"}, 'variable "v": "from" must be a whole number'),
         ("now_with_format", {}, 'variable "v": "format" is missing'),
-        ("now_with_format", {"format": "yyyy-MM-dd"}, 'variable "v": "format": "yyyy-MM-dd" has nothing of a time in it'),
+        (
+            "now_with_format",
+            {"format": "yyyy-MM-dd"},
+            'variable "v": "format": "yyyy-MM-dd" has nothing of a time in it',
+        ),
         ("uuid", {"replace": ["-"]}, 'variable "v": "replace" must be a mapping'),
         ("sequence", {"from": 2, "to": 1}, 'variable "v": "to" (1) lies below "from" (2)'),
         ("sequence", {"again-from": 0}, 'variable "v": "again-from" is where it goes on after "to"'),
         ("random_array", {"size": 1}, 'variable "v": "variable_key" is missing'),
-        ("random_array", {"variable_key": "a", "size": 1, "variable_type": "text"}, 'variable "v": "variable_type" can'),
+        (
+            "random_array",
+            {"variable_key": "a", "size": 1, "variable_type": "text"},
+            'variable "v": "variable_type" can',
+        ),
         ("int_array_bitmap", {"to": 1 << 32, "size": 1}, 'variable "v": a bitmap holds whole numbers from 0'),
         ("corpus-document", {"corpus": "orders"}, 'variable "v": "corpus": there is no corpus "orders"'),
         (
