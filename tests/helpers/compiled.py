@@ -127,7 +127,7 @@ class FakeSession:
     async def send(self, request: RequestBytes) -> Reply:
         head, _, body = b"".join(bytes(piece) for piece in request).partition(b"\r\n\r\n")
         method, _, target = head.partition(b" HTTP/1.1")[0].decode().partition(" ")
-        return await self.request(method, target, body=json.loads(body) if body else None)
+        return await self.request(method, target, body=json.loads(body) if body[:1] in (b"{", b"[") else None)
 
     async def request(
         self,
