@@ -93,9 +93,10 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
     raced, info = plan.raced, plan.info
     yield "Dry run", "nothing was started, written or deleted"
     yield "Track", f"{raced.track.name} / {raced.challenge.name}"
-    server = f"{info.distribution} {info.version}"
+    server = f"{info.distribution} {info.version}".rstrip()
     if options.hosts:
-        yield "Cluster", f"{server} at {', '.join(map(str, options.hosts))}, {plan.health}"
+        health = f", {plan.health}" if plan.health else ""
+        yield "Cluster", f"{server} at {', '.join(map(str, options.hosts))}{health}"
     else:
         number, heap = options.node.nodes, format_bytes(options.node.heap_bytes)
         download = ", to be downloaded" if plan.needs_download else ""

@@ -26,7 +26,7 @@ SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
 _ARCHIVE = "use --distribution=ARCHIVE of a build"
 _PIPELINES = Choice(
-    ["embedded", "benchmark-only"],
+    ["embedded", "benchmark-only", "http"],
     same={"from-distribution": "embedded"},
     gone={"from-sources": _ARCHIVE, "docker": "start the container and give its --target-hosts"},
 )
@@ -44,7 +44,11 @@ race_flags = with_options(
     ),
     click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
     mapping_option("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
-    click.option("--pipeline", type=_PIPELINES, help="embedded or benchmark-only; follows from --target-hosts."),
+    click.option(
+        "--pipeline",
+        type=_PIPELINES,
+        help="embedded or benchmark-only, as --target-hosts says; http: any server, which is asked nothing else.",
+    ),
     click.option(
         "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
     ),
@@ -181,6 +185,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "max_error_ratio": max_error_ratio,
         "workers": flags["workers"] or default_workers(),
         "hosts": hosts,
+        "any_server": flags["pipeline"] == "http",
+        "answers": flags["answers"] and flags["pipeline"] != "http",
         "client_options": client_options,
         "node_settings": merged(
             flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [path.parent])
@@ -227,8 +233,8 @@ def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:
 
 
 def _check_pipeline(flags: Mapping[str, Any]) -> None:
-    if flags["pipeline"] == "benchmark-only" and not flags["target_hosts"]:
-        raise UsageError("--pipeline=benchmark-only needs --target-hosts")
+    if flags["pipeline"] in ("benchmark-only", "http") and not flags["target_hosts"]:
+        raise UsageError(f"--pipeline={flags['pipeline']} needs --target-hosts")
     if flags["pipeline"] == "embedded" and flags["target_hosts"]:
         raise UsageError("--pipeline=embedded starts its own node: leave out --target-hosts")
     if flags["target_hosts"]:

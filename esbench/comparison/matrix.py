@@ -35,7 +35,7 @@ _KEYS: Mapping[str, _Read] = {
     "track": lambda side, record, task: record.track.name,
     "challenge": lambda side, record, task: record.challenge,
     "version": lambda side, record, task: ", ".join(
-        f"{cluster.distribution} {cluster.version}" for cluster in record.clusters.values()
+        cluster.server for cluster in record.clusters.values()
     ),
 }
 _OF_NAMES: Mapping[str, Callable[[RaceRecord], Mapping[str, Any]]] = {

@@ -1,6 +1,7 @@
 """Reachability of a cluster's hosts, as one worker sees it: clients of a lost host use the others meanwhile.
 
-A host is lost when a connection to it cannot be opened, and back when it answers a request for `/`. A client keeps an
+A host is lost when a connection to it cannot be opened, and back when it answers a request for `/` (any HTTP server:
+when a connection can be opened). A client keeps an
 open connection to a lost host, which may still be answered: a cluster is given up only when nothing is answered.
 """
 
@@ -44,9 +45,16 @@ class Hosts:
     """
 
     def __init__(
-        self, hosts: Sequence[Host], options: ClientOptions, *, lost: Callable[[], None], back: Callable[[], None]
+        self,
+        hosts: Sequence[Host],
+        options: ClientOptions,
+        *,
+        lost: Callable[[], None],
+        back: Callable[[], None],
+        any_server: bool = False,
     ) -> None:
         self.all = tuple(hosts)
+        self._any_server = any_server
         self.grace_s = min(options.timeout_s, GRACE_S)
         self._options = options
         self._tell_lost, self._tell_back = lost, back
@@ -111,7 +119,9 @@ class Hosts:
         every_s = min(_PROBE_EVERY_S, self.grace_s / 4)
         while True:
             await asyncio.sleep(every_s)
-            if await _answers(host, tls, self._options, min(CONNECT_TIMEOUT_S, self._options.timeout_s)):
+            if await _answers(
+                host, tls, self._options, min(CONNECT_TIMEOUT_S, self._options.timeout_s), asked=not self._any_server
+            ):
                 break
         del self._lost[host]
         self._tell_back()
@@ -137,8 +147,10 @@ class OneHost:
         return self._hosts.none_left
 
 
-async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float) -> bool:
-    """True if a host replies to a GET of `/` with a status below 500."""
+async def _answers(
+    host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float, *, asked: bool
+) -> bool:
+    """True if a host replies to a GET of `/` with a status below 500; if it is not `asked`, if it can be reached."""
     question = _Question()
     try:
         connection = await connect(question, Inbox(), host, tls, timeout_s)
@@ -146,6 +158,8 @@ async def _answers(host: Host, tls: ssl.SSLContext | None, options: ClientOption
         return False
     try:
         async with asyncio.timeout(timeout_s):
+            if not asked:
+                return True
             if not connection.send([b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"], 0):
                 return False
             return await question.answered

@@ -50,11 +50,12 @@ class Hello:
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster under test, as workers reach it."""
+    """The cluster under test, as workers reach it. `any_server`: it is asked nothing but the operations' requests."""
 
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
+    any_server: bool = False
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class Traits:
     the file may be read as a stream (`--corpus-cache`).
     creates, deletes: the kind of target that it creates, or deletes with all of its documents.
     compares_counts: needs the number of documents that an index had before the race.
+    any_server: its requests are the track's own, and may go to any HTTP server.
     waits_for_status: may wait for a cluster status: `wait_for_status` in `request-params`.
     node_features: the features that it needs of a node that esbench starts.
     """
@@ -51,6 +52,7 @@ class Traits:
     creates: Target | None
     deletes: Target | None
     compares_counts: bool
+    any_server: bool
     waits_for_status: bool
     node_features: frozenset[str]
 
@@ -65,6 +67,7 @@ MEASURED = Traits(
     creates=None,
     deletes=None,
     compares_counts=False,
+    any_server=False,
     waits_for_status=False,
     node_features=frozenset(),
 )

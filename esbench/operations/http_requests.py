@@ -49,7 +49,7 @@ _REQUEST: Mapping[str, Parameter] = {
 
 class HttpRequests(OperationType):
     name = "http-requests"
-    traits = MEASURED
+    traits = replace(MEASURED, any_server=True)
     doc = (
         "Requests to any HTTP server, in order, each with its own row. Values are drawn at each occurrence and written "
         "as they are. A failed request is counted, and the following ones are sent all the same, unless its `assert` "

@@ -28,7 +28,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
 class RawRequest(OperationType):
     name = "raw-request"
-    traits = replace(REQUEST, load=None, reads=None)
+    traits = replace(REQUEST, load=None, reads=None, any_server=True)
     doc = "Any request; good when its status is 2xx or one to ignore, and no document of a `_bulk` was refused."
     parameters = {
         "method": Parameter("the HTTP method", default="GET"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from esbench.cluster.client import Cluster, known_form
+from esbench.cluster.client import known_form
 from esbench.errors import EsbenchError
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
@@ -21,6 +21,7 @@ from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable, answer, asked, digest, exact, shortened
 from esbench.operations.base import TaskContext
 from esbench.operations.drawn import Exchanges, as_drawn
+from esbench.race.cluster import Raced
 from esbench.race.options import RaceOptions
 from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
@@ -55,7 +56,7 @@ class ReadTasks:
         types: OperationTypes,
         target: Target,
         stock: Stock,
-        cluster: Cluster,
+        cluster: Raced,
         coordinator: Coordinator,
         folder: RaceFolder,
         progress: Progress,
@@ -117,7 +118,7 @@ class ReadTasks:
     def _still_answers(self) -> bool:
         """True if the cluster answers at all."""
         try:
-            self._cluster.info(timeout_s=_LIMIT_S)
+            self._cluster.client.info(timeout_s=_LIMIT_S)
         except EsbenchError:
             return False
         return True
@@ -155,7 +156,7 @@ class ReadTasks:
 
     def _answer(self, question: _Question) -> Any:
         """Return the answer to a request. Raises EsbenchError if the cluster fails or its reply has an unknown form."""
-        reply = self._cluster.request(
+        reply = self._cluster.client.request(
             question.method, question.target, body=question.body, timeout_s=_LIMIT_S, ignore=(400, 404)
         )
         with known_form(question.target):
@@ -211,7 +212,7 @@ class ReadTasks:
     def _held(self) -> Iterator[Line]:
         """Yield the documents that the indices of the track hold. Raises EsbenchError if the cluster fails."""
         names = [each.name for each in self._stock.indices] + [each.name for each in self._stock.data_streams]
-        for index, (documents, deleted) in self._cluster.documents(names).items():
+        for index, (documents, deleted) in self._cluster.client.documents(names).items():
             yield HeldDocuments(without_prefix(index, self._prefix), documents, deleted)
 
 

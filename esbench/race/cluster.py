@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import Cluster, ClusterInfo
@@ -31,7 +33,39 @@ from esbench.telemetry.watch import Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
+_SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
+_POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.3
 FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
+
+
+class Raced(Protocol):
+    """The cluster or server of a race."""
+
+    @property
+    def info(self) -> ClusterInfo: ...
+    @property
+    def client(self) -> Cluster: ...
+    @property
+    def needs_download(self) -> bool: ...
+    @property
+    def pids(self) -> dict[str, int]: ...
+    @property
+    def health(self) -> str: ...
+    def require(self, track: Track, challenge: Challenge, operations: OperationTypes, /) -> None: ...
+    def start(self, recording: RecordWriter, /) -> Target: ...
+    def telemetry(
+        self,
+        recording: RecordWriter,
+        track: Track,
+        audience: Listener,
+        clock: Callable[[], float],
+        workers: tuple[int, ...],
+        /,
+    ) -> AbstractContextManager[Telemetry]: ...
+    def settle(self) -> None: ...
+    def finish(self, recording: RecordWriter, track: Track, /) -> None: ...
+    def explain(self, error: EsbenchError, /) -> str: ...
+    def facts(self) -> ClusterFacts: ...
 
 
 class RacedCluster:
@@ -75,6 +109,11 @@ class RacedCluster:
         return isinstance(self._engine, EmbeddedEngine) and self._engine.needs_download
 
     @property
+    def health(self) -> str:
+        """The health of an external cluster; "" of a node that the race starts."""
+        return str(self.client.health()["status"]) if self._options.hosts else ""
+
+    @property
     def pids(self) -> dict[str, int]:
         """The process ids of embedded nodes, by node name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
@@ -113,6 +152,22 @@ class RacedCluster:
             self._progress.warn(warning)
         recording.warn(*self._before.notes, *found)
         return Target(self._hosts, client_options, self.info.dialect)
+
+    def settle(self) -> None:
+        """Wait until no request waits in a queue of the cluster, at most 30 s.
+
+        ClusterError if the cluster cannot be reached.
+        """
+        deadline = time.monotonic() + _SETTLED_WITHIN_S
+        while self._queued() and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+
+    def _queued(self) -> int:
+        """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
+        reply = self.client.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
+        nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
+        pools = [node.get("thread_pool", {}) for node in nodes.values()]
+        return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)
 
     @contextmanager
     def telemetry(

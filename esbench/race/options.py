@@ -43,6 +43,7 @@ class RaceOptions:
     workers: int = 1
     seed: int = 1
     hosts: tuple[Host, ...] = ()  # none: an embedded node
+    any_server: bool = False  # the hosts may be any HTTP server: only requests of the track are sent
     client_options: ClientOptions = field(default_factory=ClientOptions)
     node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False

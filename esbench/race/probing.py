@@ -12,7 +12,6 @@ from itertools import count
 
 from esbench.capacity.search import next_of
 from esbench.capacity.sides import next_of_sides
-from esbench.cluster.client import Cluster
 from esbench.errors import RaceError, UsageError, did_you_mean
 from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits
@@ -21,7 +20,7 @@ from esbench.model import Challenge, Objective, Schedule, Step, Task
 from esbench.operations import OperationTypes
 from esbench.race.pace import Pace
 from esbench.race.round import is_load
-from esbench.race.steps import Steps
+from esbench.race.steps import PreparedRace, Steps
 from esbench.record.capacity import (
     CapacitySearch,
     FoundCapacity,
@@ -39,8 +38,6 @@ _BATCHES = 15  # equal parts of a probe
 _DISCARDED_LIMITS = 20
 _CERTAIN = 20  # times the late requests that a probe may have: it ends
 _CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
-_SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
-_POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.3
 
 
 Choose = Callable[[SearchTerms, Sequence[SeenProbe]], Probe | FoundCapacity]
@@ -124,7 +121,7 @@ class Probing(Steps):
         before = (_without_measured(step, types) for step in challenge.steps[:number])
         return replace(challenge, steps=(*(step for step in before if step.tasks), self._closed()))
 
-    def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
+    def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
         yield from challenge.steps
         options, closed_per_s = self._options, requests_per_s(self._result)
         if not closed_per_s:
@@ -141,7 +138,7 @@ class Probing(Steps):
         names: set[str] = set()
         while isinstance(found := self._choose(terms, self._found.probes), Probe):
             began_s = time.monotonic()
-            settle(cluster)
+            prepared.cluster.settle()
             name = next(name for name in _names(self._task.name, found) if name not in names)
             names.add(name)
             self._most_late = tuple(_CERTAIN * ratio * found.rate_per_s * found.measured_s for ratio in most_late)
@@ -309,21 +306,3 @@ def _without_measured(step: Step, types: OperationTypes) -> Step:
 
     tasks = tuple(task for task in step.tasks if prepares(task))
     return replace(step, tasks=tasks, clients=None, completed_by=())
-
-
-def settle(cluster: Cluster) -> None:
-    """Wait until no request stands in a queue of a node, for 30 s at most; where queues cannot be seen, for nothing.
-
-    ClusterError if the cluster cannot be reached.
-    """
-    deadline = time.monotonic() + _SETTLED_WITHIN_S
-    while _queued(cluster) and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
-
-
-def _queued(cluster: Cluster) -> int:
-    """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
-    reply = cluster.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
-    nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
-    pools = [node.get("thread_pool", {}) for node in nodes.values()]
-    return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)

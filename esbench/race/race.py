@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.client import ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
@@ -26,13 +26,14 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.cluster import RacedCluster
+from esbench.race.cluster import Raced, RacedCluster
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
 from esbench.race.recording import RecordWriter, now
-from esbench.race.steps import Steps
+from esbench.race.server import RacedServer
+from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
@@ -76,7 +77,7 @@ def run(
             lock = stack.enter_context(RaceLock(options.home, options.race_id))
             warnings = [*check_workers(options.workers), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
-            cluster = RacedCluster(options, progress, folder, stack, node)
+            cluster = _raced_cluster(options, progress, folder, stack, node)
             raced = _raced_track(options, cluster, types, progress, pace, steps)
             targets = RacedTargets(options, raced, cluster)
             lock.claim(targets.claim)
@@ -96,14 +97,15 @@ def run(
             with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
                 reads = ReadTasks(
                     *(options, raced.types, target, stock),
-                    *(cluster.client, coordinator, folder, progress),
+                    *(cluster, coordinator, folder, progress),
                 )
                 load = _Load(
                     *(interrupts, pace, steps, coordinator, target, stock, raced.types),
                     *(recording, audience, telemetry, targets),
                 )
                 try:
-                    for number, step in enumerate(steps.of(raced.challenge, cluster.client)):
+                    prepared = PreparedRace(cluster, target, stock, coordinator)
+                    for number, step in enumerate(steps.of(raced.challenge, prepared)):
                         recording.keep_search(steps.search)
                         reads.before(step)
                         load.run(number, step)
@@ -163,17 +165,32 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
         except RaceError as error:
             refusal = error
         found = targets.found() if options.hosts else ()
-        health = str(cluster.client.health()["status"]) if options.hosts else ""
-        return RacePlan(raced, cluster.info, cluster.needs_download, targets.deleted, found, health, refusal, warnings)
+        return RacePlan(
+            *(raced, cluster.info, cluster.needs_download, targets.deleted),
+            *(found, cluster.health, refusal, warnings),
+        )
 
 
 def _reached(
     options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack, steps: Steps | None = None
-) -> tuple[RacedCluster, RacedTrack]:
+) -> tuple[Raced, RacedTrack]:
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
-    cluster = RacedCluster(options, progress, folder, stack)
+    cluster = _raced_cluster(options, progress, folder, stack)
     return cluster, _raced_track(options, cluster, types, progress, Pace(), steps or Steps())
+
+
+def _raced_cluster(
+    options: RaceOptions,
+    progress: Progress,
+    folder: RaceFolder,
+    stack: ExitStack,
+    node: EmbeddedEngine | None = None,
+) -> Raced:
+    """Return what the options race: any HTTP server, or a cluster of Elasticsearch or OpenSearch."""
+    if options.any_server:
+        return RacedServer(options)
+    return RacedCluster(options, progress, folder, stack, node)
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
@@ -183,7 +200,7 @@ def _knowing_secrets(options: RaceOptions) -> RaceOptions:
 
 
 @contextmanager
-def _kept_to_its_end(recording: RecordWriter, cluster: RacedCluster) -> Iterator[None]:
+def _kept_to_its_end(recording: RecordWriter, cluster: Raced) -> Iterator[None]:
     """Save the record as complete, cancelled or failed. Raises the error of a race that has measured nothing."""
     try:
         yield
@@ -201,7 +218,7 @@ def _kept_to_its_end(recording: RecordWriter, cluster: RacedCluster) -> Iterator
 def _prepared(
     options: RaceOptions,
     raced: RacedTrack,
-    cluster: RacedCluster,
+    cluster: Raced,
     coordinator: Coordinator,
     recording: RecordWriter,
     progress: Progress,
@@ -218,7 +235,7 @@ def _prepared(
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
     _refuse_missing_features(raced, target.dialect)
-    _count_what_is_there(raced, cluster.client, coordinator)
+    _count_what_is_there(raced, cluster, coordinator)
     stock = raced.stock(documents)
     for warning in too_fast(options, raced.challenge, raced.types, stock, recording.record.host_class):
         progress.warn(warning)
@@ -240,7 +257,7 @@ def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coo
 
 
 def _raced_track(
-    options: RaceOptions, cluster: RacedCluster, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
+    options: RaceOptions, cluster: Raced, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
 ) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
@@ -398,12 +415,12 @@ def _refuse_missing_features(raced: RacedTrack, dialect: Dialect) -> None:
             dialect.require(feature, f'task "{task.name}"')
 
 
-def _count_what_is_there(raced: RacedTrack, cluster: Cluster, coordinator: Coordinator) -> None:
+def _count_what_is_there(raced: RacedTrack, cluster: Raced, coordinator: Coordinator) -> None:
     """Count documents that the race does not write itself, if operations compare counts."""
     traits = [raced.types.of(task.operation).traits for task in raced.challenge.tasks]
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return
     for name in raced.track.targets:
-        reply = cluster.request("GET", f"/{name}/_count", ignore=(404,))
+        reply = cluster.client.request("GET", f"/{name}/_count", ignore=(404,))
         if "count" in reply:
             coordinator.count_as_acknowledged(name, int(reply["count"]))

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from esbench.cluster.client import Cluster
 from esbench.events.listeners import Listener
+from esbench.load.coordinator import Coordinator
+from esbench.load.messages import Stock, Target
 from esbench.model import Challenge, Step
 from esbench.operations import OperationTypes
+from esbench.race.cluster import Raced
 from esbench.record.capacity import CapacitySearch
+
+
+@dataclass(frozen=True)
+class PreparedRace:
+    """The parts of a race that are there before its first step."""
+
+    cluster: Raced
+    target: Target
+    stock: Stock
+    coordinator: Coordinator
 
 
 class Steps(Listener):
@@ -18,7 +31,7 @@ class Steps(Listener):
         """Return the challenge with the tasks that the race may run. EsbenchError if it lacks one that must be."""
         return challenge
 
-    def of(self, challenge: Challenge, cluster: Cluster) -> Iterator[Step]:
+    def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
         """Yield each step when those before it have ended."""
         yield from challenge.steps
 

@@ -9,7 +9,7 @@ from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
 from esbench.model import Step, Task
-from esbench.race.cluster import RacedCluster
+from esbench.race.cluster import Raced
 from esbench.race.confinement import refuse_names_of_others
 from esbench.race.options import RaceOptions
 from esbench.race.track import RacedTrack
@@ -48,7 +48,7 @@ class RacedTargets:
     track or raw requests.
     """
 
-    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RacedCluster) -> None:
+    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: Raced) -> None:
         self._options = options
         self._raced = raced
         self._cluster = cluster
@@ -151,7 +151,8 @@ class RacedTargets:
         return bool(task.operation.python or traits.creates or traits.sends_corpora)
 
     def _identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
-        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S)
+        names = tuple(names)
+        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S) if names else {}
 
     def _to_be_deleted(self) -> dict[str, IndexIdentity]:
         """Return the indices that the race deletes; those of data streams are deleted with these only."""

@@ -401,6 +401,11 @@ class ClusterFacts:
     shards: tuple[ShardFacts, ...] = ()
     shards_by_node: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
+    @property
+    def server(self) -> str:
+        """The distribution with its version: elasticsearch 7.10.2; of any HTTP server, http."""
+        return f"{self.distribution} {self.version}".rstrip()
+
 
 @dataclass(frozen=True)
 class DriverFacts:

@@ -117,7 +117,7 @@ def race_facts(record: RaceRecord) -> Table:
     for name, cluster in record.clusters.items():
         nodes = f", {len(cluster.nodes)} nodes" if len(cluster.nodes) > 1 else ""
         label = "Cluster" if len(record.clusters) == 1 else f"Cluster {name}"
-        facts.append((label, f"{cluster.distribution} {cluster.version}{nodes}"))
+        facts.append((label, f"{cluster.server}{nodes}"))
     if record.track_params:
         facts.append(("Parameters", record.track_params))
     if record.user_tags:

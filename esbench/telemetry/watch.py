@@ -32,7 +32,7 @@ Said = dict[tuple[int, str], dict[str, Any]]  # (step, task) -> device -> what i
 
 
 class Telemetry:
-    """Observes a race with some devices, over a separate connection to the cluster. A context manager.
+    """Observes a race with some devices, over a separate connection to the cluster, if it has one. A context manager.
 
     `targets` are the track's indices and data streams; `clock` is the race's, in seconds; `keep` gets (device's name,
     reading, time in seconds of that clock) for each reading, in the thread of its device.
@@ -40,7 +40,7 @@ class Telemetry:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Cluster | None,
         targets: Sequence[str],
         devices: Sequence[Device],
         clock: Callable[[], float],
@@ -57,12 +57,15 @@ class Telemetry:
     def __enter__(self) -> Telemetry:
         """Start the devices and read the cluster's counters; a device not ready after 1 s starts beside the race."""
         begun = {device.name: device.start() for device in self._devices}
-        self._before = self._after = statistics.take(self._cluster, self._targets)
+        self._before = self._after = self._counters()
         wait_for(begun, dict.fromkeys(begun, _BEGIN_S))
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close(in_a_hurry=exc[0] is not None)
+
+    def _counters(self) -> statistics.Snapshot:
+        return statistics.Snapshot() if self._cluster is None else statistics.take(self._cluster, self._targets)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -91,10 +94,10 @@ class Telemetry:
         After a step that was `cut_short` the counters are not read: the cluster may be gone.
         """
         if not cut_short:
-            earlier, self._after = self._after, statistics.take(self._cluster, self._targets)
-            work = statistics.work(earlier, self._after)
-            for span in spans:
-                self._said[step, span.task] = {"cluster": work}
+            earlier, self._after = self._after, self._counters()
+            if work := statistics.work(earlier, self._after):
+                for span in spans:
+                    self._said[step, span.task] = {"cluster": work}
         for device in self._devices:
             device.end_step(step, spans)
 

@@ -136,7 +136,12 @@ class Worker:
             return self._hosts
         if self._hosts is not None:
             self._hosts.close()
-        self._hosts = Hosts(target.hosts, target.options, lost=self._report_hosts, back=self._host_is_back)
+        self._hosts = Hosts(
+            *(target.hosts, target.options),
+            lost=self._report_hosts,
+            back=self._host_is_back,
+            any_server=target.any_server,
+        )
         return self._hosts
 
     def _lost(self) -> Mapping[str, Loss]:

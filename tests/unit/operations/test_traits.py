@@ -21,7 +21,8 @@ OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[3]
 MEASURED_TYPES = """
     bulk close-point-in-time composite composite-agg delete delete-async-search downsample esql esql-profile field-caps
-    get get-async-search index node-stats open-point-in-time paginated-search raw-request read-after-write reindex
+    get get-async-search http-requests index node-stats open-point-in-time paginated-search raw-request
+    read-after-write reindex
     run-until scroll-search search sql submit-async-search wait-for-current-snapshots-create wait-for-recovery
     wait-for-snapshot-create
 """
@@ -31,7 +32,7 @@ IN_COMPOSITES = """
 """
 LOAD = """
     bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
-    index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql submit-async-search
+    http-requests index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql submit-async-search
 """
 READING = """
     close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search node-stats
@@ -52,6 +53,7 @@ STATED: dict[tuple[str, object], str] = {
     ("deletes", "index"): "delete-index",
     ("deletes", "data-stream"): "delete-data-stream",
     ("compares_counts", True): "assert-count",
+    ("any_server", True): "http-requests raw-request",
     ("waits_for_status", True): "cluster-health",
     ("node_features", frozenset({"reindex"})): "reindex",
     ("node_features", frozenset({"ingest-processors"})): "put-pipeline",
@@ -66,6 +68,7 @@ USUAL = Traits(
     creates=None,
     deletes=None,
     compares_counts=False,
+    any_server=False,
     waits_for_status=False,
     node_features=frozenset(),
 )

@@ -1,0 +1,96 @@
+"""An HTTP server of a race: it is sent the track's requests, and asked nothing else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from esbench.cluster.addresses import addresses_by_name, resolve
+from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.failures import explain_connection_failure
+from esbench.cluster.options import Host
+from esbench.errors import EsbenchError, UsageError
+from esbench.events.listeners import Listener
+from esbench.load.messages import Target
+from esbench.model import Challenge, Track
+from esbench.operations import OperationTypes
+from esbench.race.options import RaceOptions
+from esbench.race.recording import RecordWriter
+from esbench.record.model import ClusterFacts
+from esbench.telemetry.watch import Telemetry
+
+HTTP = "http"  # the pipeline, and the distribution in the record
+_CONNECT_S = 3.0
+
+
+class RacedServer:
+    """Any HTTP server for the length of a race. It has no version, no telemetry and no indices.
+
+    Raises UsageError without hosts.
+    """
+
+    info = ClusterInfo(HTTP, "")
+    needs_download = False
+    health = ""
+
+    def __init__(self, options: RaceOptions) -> None:
+        if not options.hosts:
+            raise UsageError(f"--pipeline={HTTP} needs --target-hosts")
+        self._options = options
+        self._hosts: tuple[Host, ...] = ()
+        self.pids: dict[str, int] = {}
+
+    @property
+    def client(self) -> Cluster:
+        """Raises UsageError: only requests of the track are sent."""
+        raise UsageError("an HTTP server is asked nothing but the track's requests", where=f"--pipeline={HTTP}")
+
+    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+        """Raise a UsageError for a task that asks for more than an HTTP server."""
+        for task in challenge.tasks:
+            if not operations.of(task.operation).traits.any_server:
+                what = f'task "{task.name}" ({task.operation.type}) is for Elasticsearch'
+                raise UsageError(what, where=f"--pipeline={HTTP}", hint="leave the option out, or the task")
+
+    def start(self, recording: RecordWriter) -> Target:
+        """Check that all hosts can be reached; return what load workers need. Raises a ClusterError if one cannot."""
+        self._hosts = resolve(self._options.hosts)
+        for host in self._hosts:
+            try:
+                socket.create_connection((host.address or host.host, host.port), timeout=_CONNECT_S).close()
+            except OSError as error:
+                raise explain_connection_failure(error, host.url, _CONNECT_S) from error
+        return Target(self._hosts, self._options.client_options, self.info.dialect, any_server=True)
+
+    @contextmanager
+    def telemetry(
+        self,
+        recording: RecordWriter,
+        track: Track,
+        audience: Listener,
+        clock: Callable[[], float],
+        workers: tuple[int, ...],
+    ) -> Iterator[Telemetry]:
+        """Run a telemetry that watches nothing."""
+        with Telemetry(None, (), (), clock, lambda device, reading, time_s: None) as telemetry:
+            yield telemetry
+
+    def settle(self) -> None:
+        """Do nothing: what waits in the server is not known."""
+
+    def finish(self, recording: RecordWriter, track: Track) -> None:
+        """Do nothing: there is no state to be told."""
+
+    def explain(self, error: EsbenchError) -> str:
+        return str(error)
+
+    def facts(self) -> ClusterFacts:
+        """Return the facts about the server for the record: its hosts."""
+        return ClusterFacts(
+            pipeline=HTTP,
+            hosts=tuple(host.url for host in self._options.hosts),
+            distribution=self.info.distribution,
+            version=self.info.version,
+            addresses=addresses_by_name(self._hosts),
+        )
