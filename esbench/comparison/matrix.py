@@ -34,9 +34,7 @@ _KEYS: Mapping[str, _Read] = {
     "side": lambda side, record, task: side.name,
     "track": lambda side, record, task: record.track.name,
     "challenge": lambda side, record, task: record.challenge,
-    "version": lambda side, record, task: ", ".join(
-        cluster.server for cluster in record.clusters.values()
-    ),
+    "version": lambda side, record, task: ", ".join(cluster.server for cluster in record.clusters.values()),
 }
 _OF_NAMES: Mapping[str, Callable[[RaceRecord], Mapping[str, Any]]] = {
     "param": lambda record: record.track_params,

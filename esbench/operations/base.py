@@ -139,6 +139,10 @@ class OperationType:
         if self.asks_index and not params.get("data-stream"):
             default_index(params, indices, where)
 
+    def names(self, params: Mapping[str, Any]) -> set[str]:
+        """Return the names that the operation gives to values itself, besides those of declared variables."""
+        return set()
+
     def deleted_by(self, params: Mapping[str, Any], track: Track) -> tuple[str, ...]:
         """Return the names and patterns of the indices and data streams that it deletes with all of their documents.
 

@@ -17,7 +17,7 @@ from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.base import MEASURED, OperationType, TaskContext
 from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
-from esbench.operations.parameters import SECONDS, Parameter
+from esbench.operations.parameters import SECONDS, Parameter, flag
 from esbench.operations.replies import http_failure, judge_raw_bulk
 from esbench.requests.exchange import ClientProgram, Exchange, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
@@ -61,7 +61,13 @@ class HttpRequests(OperationType):
             (list,),
             required=True,
         ),
+        "ends-when-invalid": Parameter("end a turn at an `assert` that does not hold", (bool,), True),
     }
+
+    def names(self, params: Mapping[str, Any]) -> set[str]:
+        requests = [each for each in params.get("requests") or () if isinstance(each, Mapping)]
+        given = (each.get(key) or () for each in requests for key in ("once", "once-per-repetition", "register"))
+        return {str(name) for names in given for name in names}
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
@@ -182,6 +188,7 @@ class _SequenceProgram:
     def __init__(self, context: TaskContext, requests: Sequence[Mapping[str, Any]]) -> None:
         declared = {each.name for each in (*context.variables, *context.task.operation.variables)}
         self._requests = requests
+        self._ends_when_invalid = flag(context.params.get("ends-when-invalid"), True)
         self._registered = {str(name) for request in requests for name in request.get("register") or {}}
         missing: ValueSource = Drawn(lambda: (NOT_FOUND,) * len(Encoding), at_send=True)  # at most one for each
         given = dict.fromkeys(self._registered - declared, missing)
@@ -219,7 +226,7 @@ class _SequenceProgram:
                     parse_duration(request.get("pause") or 0),
                 )
             )
-        return _Sequence(sent, self._hosts, values)
+        return _Sequence(sent, self._hosts, values, self._ends_when_invalid)
 
     def close(self) -> None:
         for program in self._programs:
@@ -250,7 +257,10 @@ class _Sequence:
     A turn is one request after the other. It fails if one of them does; only an `assert` that does not hold ends it.
     """
 
-    def __init__(self, requests: Sequence[_Sent], hosts: Sequence[int], values: dict[str, Any]) -> None:
+    def __init__(
+        self, requests: Sequence[_Sent], hosts: Sequence[int], values: dict[str, Any], ends_when_invalid: bool
+    ) -> None:
+        self._ends_when_invalid = ends_when_invalid
         self.connections = len(hosts) or 1
         self.hosts = hosts
         self._requests = requests
@@ -266,7 +276,7 @@ class _Sequence:
                     with lane.part(request.name):
                         await self._send(lane, request, drawn)
                 except RequestFailed as failed:
-                    if failed.kind == INVALID:
+                    if failed.kind == INVALID and self._ends_when_invalid:
                         raise
                     failure = failure or failed
             if request.pause_s:

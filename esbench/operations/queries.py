@@ -54,6 +54,9 @@ class RawRequest(OperationType):
             if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
 
+    def names(self, params: Mapping[str, Any]) -> set[str]:
+        return set(params.get("once") or ())
+
     def reads(self, params: Mapping[str, Any]) -> bool:
         path = str(params["path"]).partition("?")[0]
         return str(params.get("method") or "GET").upper() == "GET" or path.endswith(_QUERIES)

@@ -114,7 +114,8 @@ class TaskBuilder:
         from esbench.operations.parameters import COMMON
 
         label = f'operation "{operation.name}"'
-        known = {variable.name for variable in (*self.variables, *operation.variables)}
+        kind = self.operation_types.of(operation)
+        known = {variable.name for variable in (*self.variables, *operation.variables)} | kind.names(operation.params)
         try:
             used = tuple(_slots(operation.params))
         except EsbenchError as error:
@@ -122,7 +123,6 @@ class TaskBuilder:
         for slot in used:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
-        kind = self.operation_types.of(operation)
         if not operation.python and isinstance(node.value, Mapping):
             for key, meant in _typos(node, {*_OPERATION_KEYS, *COMMON, *kind.parameters}):
                 with self.faults.leniently():

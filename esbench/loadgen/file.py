@@ -1,0 +1,293 @@
+"""Reading of a Loadgen file: its variables, requests and runner options, checked, each fault with its line.
+
+Source of the format: Loadgen's documentation (https://docs.infinilabs.com/loadgen/main/), and its own sources for what
+that leaves open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from esbench.errors import TrackError, UsageError, did_you_mean
+from esbench.operations.conditions import condition_of
+from esbench.track.document import DocumentNode, parse
+from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
+from esbench.track.source import YAML_SUFFIXES
+
+_KEYS = ("env", "runner", "variables", "requests", "tests")
+_ITEM_KEYS = ("request", "assert", "register", "sleep", "assert_dsl")
+_REQUEST_KEYS = (
+    *("method", "url", "headers", "basic_auth", "body", "body_repeat_times", "execute_repeat_times"),
+    *("runtime_variables", "runtime_body_line_variables", "disable_header_names_normalizing", "simple_mode"),
+)
+_VARIABLE_KEYS = (
+    *("name", "type", "path", "data", "format", "from", "to", "replace", "size"),
+    *("variable_key", "variable_type", "square_bracket", "string_bracket"),
+)
+TYPES = (
+    *("file", "list", "sequence", "sequence64", "range", "random_array", "uuid", "int_array_bitmap"),
+    *("now_local", "now_utc", "now_utc_lite", "now_unix", "now_unix_in_ms", "now_unix_in_micro", "now_unix_in_nano"),
+    "now_with_format",
+)
+_WITHOUT_EFFECT = (  # they tune how Loadgen measures and logs
+    *("log_requests", "log_status_codes", "benchmark_only", "duration_in_us", "no_stats", "no_size_stats"),
+    *("metric_sample_size", "disable_header_names_normalizing", "reset_context"),
+)
+_RUNNER_KEYS = (
+    *("total_rounds", "no_warm", "valid_status_codes_during_warmup", "assert_invalid", "continue_on_assert_invalid"),
+    *("assert_error", "default_endpoint", "default_basic_auth", *_WITHOUT_EFFECT),
+)
+_PIPELINES = ("pipeline", "flow", "entry", "router", "elasticsearch")  # of INFINI Gateway's files
+_NO_DSL = (
+    "esbench reads Loadgen's YAML: write the requests under requests: (method, url, body), as it is documented there"
+)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user name and password of basic authentication, as the file has them."""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True)
+class LoadgenVariable:
+    """A variable: its type, and the keys of the file but name and type."""
+
+    name: str
+    type: str
+    keys: Mapping[str, Any]
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadgenRequest:
+    """A request with all that is said of it; texts hold `$[[name]]` as the file does."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    basic_auth: Identity | None
+    body: str
+    body_repeat_times: int
+    execute_repeat_times: int
+    runtime_variables: Mapping[str, str]
+    runtime_body_line_variables: Mapping[str, str]
+    register: Mapping[str, str]
+    condition: Mapping[str, Any] | None
+    sleep_ms: int
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """The options of the runner that have an effect. `valid_statuses`: of the try-out; none: those below 400."""
+
+    total_rounds: int = 0
+    no_warm: bool = False
+    valid_statuses: Sequence[int] = ()
+    assert_invalid: bool = False
+    continue_on_assert_invalid: bool = False
+    assert_error: bool = False
+    default_endpoint: str = ""
+    default_basic_auth: Identity | None = None
+
+
+@dataclass(frozen=True)
+class LoadgenFile:
+    """A Loadgen file. `env`: its defaults of environment variables."""
+
+    path: Path
+    env: Mapping[str, str]
+    runner: Runner
+    variables: Sequence[LoadgenVariable]
+    requests: Sequence[LoadgenRequest]
+    warnings: Sequence[str] = field(default=())
+
+
+def read_loadgen(path: Path) -> LoadgenFile:
+    """Read a Loadgen file. Raises UsageError if there is none, or if it is no YAML file; TrackError for its faults."""
+    if path.suffix not in YAML_SUFFIXES:
+        raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f'"{path}" cannot be read: {error.strerror}', hint="esbench load FILE.yml") from None
+    except UnicodeDecodeError:
+        raise UsageError(f'"{path}" is no text in UTF-8') from None
+    renderer = TrackRenderer(path.parent, RenderContext({}, distribution="", version="0", now=0.0))
+    root = parse(Rendered(path.name, text, renderer))
+    if not isinstance(root.value, Mapping):
+        hint = _NO_DSL if re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text) else "it has requests: and variables:"
+        root.fail("this is no Loadgen file", hint)
+    for key in root.value:
+        if key in _PIPELINES:
+            root[key].fail(f'"{key}" is of a gateway\'s file', "esbench load takes requests: and variables:")
+    _known(root, _KEYS, "a Loadgen file")
+    if root.find("tests") is not None:
+        root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
+    if not root.get("requests"):
+        root.fail("the file has no requests", did_you_mean("requests", root.value) if root.value else "")
+    runner = root.find("runner")
+    return LoadgenFile(
+        path=path,
+        env={str(key): _plain(root["env"][key]) for key in _mapping(root, "env")},
+        runner=Runner() if runner is None else _runner(runner),
+        variables=tuple(_variables(root)),
+        requests=tuple(_requests(root)),
+        warnings=tuple(_without_effect(runner)) if runner is not None else (),
+    )
+
+
+def _known(node: DocumentNode, keys: Collection[str], what: str) -> None:
+    for key in node.value:
+        if key not in keys:
+            node[key].fail(f'{what} has no "{key}"', did_you_mean(str(key), keys))
+
+
+def _mapping(node: DocumentNode, key: str) -> Mapping[str, Any]:
+    """Return the mapping of a key, empty without it. Raises TrackError for anything else."""
+    value = node.get(key, {})
+    if not isinstance(value, Mapping):
+        node[key].fail(f'"{key}" must be a mapping, not {str(value)[:100]}')
+    return value
+
+
+def _nodes(node: DocumentNode, key: str) -> Iterator[DocumentNode]:
+    """Yield the mappings of a list."""
+    value = node.get(key, [])
+    if not isinstance(value, list):
+        node[key].fail(f'"{key}" must be a list, not {str(value)[:100]}')
+    for element in node[key] if value else ():
+        if not isinstance(element.value, Mapping):
+            element.fail(f'"{key}" has mappings, not {str(element.value)[:100]}')
+        yield element
+
+
+def _plain(node: DocumentNode) -> str:
+    """Return a value that YAML may have read as a number or a boolean as the text that it was written as."""
+    value = node.value
+    if isinstance(value, list | Mapping):
+        node.fail(f"{node.label} must be text, not {str(value)[:100]}")
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _text(node: DocumentNode, key: str, default: str = "") -> str:
+    return _plain(node[key]) if node.find(key) is not None else default
+
+
+def _number(node: DocumentNode, key: str, least: int, default: int) -> int:
+    value = node.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        node[key].fail(f'"{key}" must be a whole number from {least} on, not {value!r}')
+    return int(value)
+
+
+def _flag(node: DocumentNode, key: str) -> bool:
+    value = node.get(key, False)
+    if not isinstance(value, bool):
+        node[key].fail(f'"{key}" must be true or false, not {value!r}')
+    return bool(value)
+
+
+def _names(node: DocumentNode, key: str) -> dict[str, str]:
+    return {str(name): _plain(node[key][name]) for name in _mapping(node, key)}
+
+
+def _pairs(node: DocumentNode, key: str) -> dict[str, str]:
+    """Return a list of mappings, as Loadgen writes headers and registers, or one mapping, as one."""
+    if isinstance(node.get(key), Mapping):
+        return _names(node, key)
+    return {str(name): _plain(element[name]) for element in _nodes(node, key) for name in element.value}
+
+
+def _identity(node: DocumentNode, key: str) -> Identity | None:
+    if not _mapping(node, key):
+        return None
+    _known(node[key], ("username", "password"), key)
+    user = _text(node[key], "username")
+    return Identity(user, _text(node[key], "password")) if user else None
+
+
+def _runner(node: DocumentNode) -> Runner:
+    if not isinstance(node.value, Mapping):
+        node.fail(f'"runner" must be a mapping, not {str(node.value)[:100]}')
+    _known(node, _RUNNER_KEYS, "runner")
+    statuses = node.get("valid_status_codes_during_warmup", [])
+    if not isinstance(statuses, list) or not all(isinstance(each, int) for each in statuses):
+        node["valid_status_codes_during_warmup"].fail("statuses are a list of numbers, [200, 404]")
+    return Runner(
+        total_rounds=_number(node, "total_rounds", 0, 0),
+        no_warm=_flag(node, "no_warm"),
+        valid_statuses=tuple(statuses),
+        assert_invalid=_flag(node, "assert_invalid"),
+        continue_on_assert_invalid=_flag(node, "continue_on_assert_invalid"),
+        assert_error=_flag(node, "assert_error"),
+        default_endpoint=_text(node, "default_endpoint"),
+        default_basic_auth=_identity(node, "default_basic_auth"),
+    )
+
+
+def _without_effect(runner: DocumentNode) -> Iterator[str]:
+    given = [key for key in runner.value if key in _WITHOUT_EFFECT and runner.value[key]]
+    if given:
+        yield f"runner: {', '.join(given)}: without effect (every race is measured and kept; --debug shows requests)"
+
+
+def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
+    seen: set[str] = set()
+    for node in _nodes(root, "variables"):
+        _known(node, _VARIABLE_KEYS, "a variable")
+        name, kind = _text(node, "name").strip(), _text(node, "type")
+        if not name:
+            node.fail("a variable has no name")
+        if name in seen:
+            node["name"].fail(f'the variable "{name}" is defined twice')
+        seen.add(name)
+        if kind not in TYPES:
+            place = node["type"] if node.find("type") is not None else node
+            place.fail(f'unknown type of a variable: "{kind}"', did_you_mean(kind, TYPES))
+        keys = {key: value for key, value in node.value.items() if key not in ("name", "type") and value is not None}
+        yield LoadgenVariable(name, kind, keys, node.where)
+
+
+def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
+    for item in _nodes(root, "requests"):
+        _known(item, _ITEM_KEYS, "an element of requests")
+        if item.find("assert_dsl") is not None:
+            item["assert_dsl"].fail("assert_dsl is not read", "write it as assert: {equals: ...}")
+        node = item.find("request")
+        if node is None or not isinstance(node.value, Mapping):
+            item.fail('an element of requests has a "request"', did_you_mean("request", item.value))
+        _known(node, _REQUEST_KEYS, "a request")
+        if not _text(node, "url"):
+            node.fail('a request has a "url"')
+        condition = item.find("assert")
+        if condition is not None:
+            try:
+                condition_of(condition.value, "")
+            except TrackError as error:
+                raise condition.failed(error) from None
+        sleep = item.find("sleep")
+        if sleep is not None:
+            _known(sleep, ("sleep_in_milli_seconds",), "sleep")
+        yield LoadgenRequest(
+            method=_text(node, "method", "GET").upper(),
+            url=_text(node, "url").strip(),
+            headers=_pairs(node, "headers"),
+            basic_auth=_identity(node, "basic_auth"),
+            body=_text(node, "body"),
+            body_repeat_times=_number(node, "body_repeat_times", 0, 1) or 1,
+            execute_repeat_times=_number(node, "execute_repeat_times", 0, 1) or 1,
+            runtime_variables=_names(node, "runtime_variables"),
+            runtime_body_line_variables=_names(node, "runtime_body_line_variables"),
+            register=_pairs(item, "register"),
+            condition=None if condition is None else condition.value,
+            sleep_ms=0 if sleep is None else _number(sleep, "sleep_in_milli_seconds", 0, 0),
+            where=node.where,
+        )
