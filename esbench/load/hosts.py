@@ -15,7 +15,8 @@ from typing import Protocol
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import Inbox, clock_ns
 from esbench.load.messages import Loss
-from esbench.load.transport import connect, header_lines
+from esbench.load.transport import Question, ask, connect, header_lines
+from esbench.requests.exchange import RequestFailed
 
 NS = 1_000_000_000
 CONNECT_TIMEOUT_S = 5.0
@@ -151,39 +152,11 @@ async def _answers(
     host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float, *, asked: bool
 ) -> bool:
     """True if a host replies to a GET of `/` with a status below 500; if it is not `asked`, if it can be reached."""
-    question = _Question()
     try:
-        connection = await connect(question, Inbox(), host, tls, timeout_s)
-    except (OSError, TimeoutError):
+        if not asked:
+            (await connect(Question(), Inbox(), host, tls, timeout_s)).close()
+            return True
+        request = [b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"]
+        return (await ask(host, tls, request, timeout_s)).status < 500
+    except (OSError, TimeoutError, RequestFailed):
         return False
-    try:
-        async with asyncio.timeout(timeout_s):
-            if not asked:
-                return True
-            if not connection.send([b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"], 0):
-                return False
-            return await question.answered
-    except TimeoutError:
-        return False
-    finally:
-        connection.close()
-
-
-class _Question:
-    """The owner of a connection with one request; `answered` becomes True if its status is below 500."""
-
-    def __init__(self) -> None:
-        self.answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
-        self._settle(status < 500)
-
-    def on_failure(self, kind: str, detail: str) -> None:
-        self._settle(False)
-
-    def on_idle_loss(self) -> None:
-        self._settle(False)
-
-    def _settle(self, answer: bool) -> None:
-        if not self.answered.done():
-            self.answered.set_result(answer)

@@ -19,7 +19,7 @@ from esbench.cluster.bounded import NOT_GZIP, TooLong, unpacked
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
-from esbench.requests.exchange import RequestBytes
+from esbench.requests.exchange import Reply, RequestBytes, RequestFailed
 
 _GZIP = b"\x1f"  # the first byte of gzip data
 _MOST_BYTES = 256 << 20  # of a reply's body; it holds a connection's memory until it is judged
@@ -267,6 +267,42 @@ async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | 
             server_hostname=host.host if tls else None,
         )
     return connection
+
+
+class Question:
+    """The owner of a connection with one request; `reply` becomes its reply, or raises RequestFailed."""
+
+    def __init__(self) -> None:
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
+        if not self.reply.done():
+            self.reply.set_result(Reply(status, body))
+
+    def on_failure(self, kind: str, detail: str) -> None:
+        if not self.reply.done():
+            self.reply.set_exception(RequestFailed(kind, detail))
+
+    def on_idle_loss(self) -> None:
+        self.on_failure("connection lost", "the server closed it")
+
+
+async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, timeout_s: float) -> Reply:
+    """Send one request on a connection of its own, and return its reply. Raises RequestFailed if none arrives."""
+    question = Question()
+    try:
+        connection = await connect(question, Inbox(), host, tls, timeout_s)
+    except (OSError, TimeoutError) as error:
+        raise RequestFailed("connection refused", f"{host.label}: {reason_of(error)}") from error
+    try:
+        async with asyncio.timeout(timeout_s):
+            if not connection.send(request, 0):
+                question.on_idle_loss()
+            return await question.reply
+    except TimeoutError as error:
+        raise RequestFailed("timeout", f"no reply from {host.label} within {timeout_s:g} s") from error
+    finally:
+        connection.close()
 
 
 def header_lines(host: Host, options: ClientOptions) -> bytes:

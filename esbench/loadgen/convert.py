@@ -37,7 +37,7 @@ _HEAD = """\
 # {name}, a file of Loadgen: its requests in order, each value drawn at each occurrence of its variable. Race it with
 #   esbench race --track-path=DIR --pipeline=http --target-hosts={hosts}
 # {{% set clients = clients | default(1) %}}
-# {{% set duration = duration | default(5) %}}  seconds, unless `requests` (in all) or `rounds` (of each client) is given
+# {{% set duration = duration | default(5) %}}  seconds, unless `requests` (in all) or `rounds` (a client) is given
 version: 2
 description: The requests of {name}
 

@@ -65,7 +65,7 @@ class ReadTasks:
         self._types = types
         self._stock = stock
         self._cluster = cluster
-        self._dialect = target.dialect
+        self._target = target
         self._coordinator = coordinator
         self._folder = folder
         self._progress = progress
@@ -180,7 +180,7 @@ class ReadTasks:
                     drawn = script.draw()
                 drawn_before = number
                 request = script.first(drawn)  # it may draw what depends on the time
-                target, body = asked(request, self._dialect)
+                target, body = asked(request, self._target.dialect)
                 values = digest(repr(drawn)) if drawn else None
                 found.setdefault((target, body), _Question(number, values, request.method, target, body))
                 if values is None:
@@ -191,23 +191,8 @@ class ReadTasks:
 
     def _context(self, task: Task) -> TaskContext:
         """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""
-        return TaskContext(
-            task=task,
-            dialect=self._dialect,
-            indices=self._stock.indices,
-            corpora=self._stock.corpora,
-            documents=self._stock.documents,
-            variables=self._stock.variables,
-            seed=self._options.seed,
-            race_id=self._options.race_id,
-            slots=(0,),
-            stripe=0,
-            stripes=1,
-            before=replace(self._coordinator.ledger, next_values={}),
-            ledger=Ledger(),
-            data_streams=self._stock.data_streams,
-            templates=self._stock.templates,
-        )
+        before = replace(self._coordinator.ledger, next_values={})
+        return context_of_one(task, self._options, self._target, self._stock, before, Ledger())
 
     def _held(self) -> Iterator[Line]:
         """Yield the documents that the indices of the track hold. Raises EsbenchError if the cluster fails."""
@@ -220,3 +205,27 @@ def _has_any_length(task: Task, step: Step) -> bool:
     """True if a task ends by time, or with another one, so that it sends as many requests as the cluster answers."""
     ends_others = task.name in step.completed_by and len(step.completed_by) == 1
     return measured_period_s(task) is not None or (bool(step.completed_by) and not ends_others)
+
+
+def context_of_one(
+    task: Task, options: RaceOptions, target: Target, stock: Stock, before: Ledger, ledger: Ledger
+) -> TaskContext:
+    """Return the context in which a single worker with one client makes a task's requests."""
+    return TaskContext(
+        task=task,
+        dialect=target.dialect,
+        indices=stock.indices,
+        corpora=stock.corpora,
+        documents=stock.documents,
+        variables=stock.variables,
+        seed=options.seed,
+        race_id=options.race_id,
+        slots=(0,),
+        hosts=target.hosts,
+        stripe=0,
+        stripes=1,
+        before=before,
+        ledger=ledger,
+        data_streams=stock.data_streams,
+        templates=stock.templates,
+    )
