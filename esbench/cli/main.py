@@ -25,6 +25,7 @@ COMMANDS = {
     "capacity": LazyCommand(
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),
+    "load": LazyCommand("esbench.cli.load:load", "Send what a file of Loadgen says, and keep it as a race."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -110,9 +110,15 @@ def check_outputs(flags: Mapping[str, Any]) -> None:
 
 
 def race_and_report(
-    options: RaceOptions, flags: Mapping[str, Any], progress: FollowingProgress | Quiet, steps: Steps | None = None
+    options: RaceOptions,
+    flags: Mapping[str, Any],
+    progress: FollowingProgress | Quiet,
+    steps: Steps | None = None,
+    preface: Callable[[RaceRecord], str] | None = None,
 ) -> tuple[RaceRecord, int]:
     """Run a race, store and print it as the flags say. Returns the record and the exit code.
+
+    What `preface` returns is printed before a table of text.
 
     Raises a RaceError for a race that failed.
     """
@@ -133,6 +139,8 @@ def race_and_report(
         if flags["html"]:
             write_report(flags["html"], options.home, [record.race_id])
         short = None if flags["all_figures"] else short_summary(record)
+        if preface is not None and flags["form"] == "text":
+            print(f"\n{preface(record)}\n")
         try:
             print_document(  # last: its reader may go away
                 *(summary(record), flags["form"], flags["report_file"], flags["report_format"]), short=short

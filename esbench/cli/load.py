@@ -1,0 +1,224 @@
+"""`esbench load`: a file of Loadgen as a race, with Loadgen's options and summary."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.metrics_options import metrics_options
+from esbench.cli.output import all_figures_option, html_option, report_options
+from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.race import check_outputs, race_and_report
+from esbench.cli.store import store_options
+from esbench.cli.track_flags import mapping_option
+from esbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from esbench.loadgen.convert import LoadgenTrack
+    from esbench.loadgen.file import Runner
+    from esbench.progress.task_progress import FollowingProgress, Quiet
+    from esbench.race.options import RaceOptions
+    from esbench.race.try_out import Tried
+    from esbench.record.model import RaceRecord
+
+_FILE = "loadgen.yml"
+_INVALID_STATUS, _ERROR_STATUS = 1, 2  # Loadgen's exit statuses, where its runner asks for them
+_GO_FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
+_REPLACED = {  # options of Loadgen without effect
+    "debug": "failed requests are in the record, with the first reply of each kind",
+    "log": "--progress and --quiet say what is shown",
+    "cpu": "--workers says how many processes send",
+    "mem": "memory is not limited",
+}
+_REFUSED = {
+    "run": "esbench reads YAML: write the requests of the DSL under requests: in a .yml file",
+    "mixed": "esbench reads one YAML file",
+}
+
+
+class _LoadCommand(EsbenchCommand):
+    """A command that also takes options as Go's programs do: -compress, -c=8."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [word for arg in args for word in _as_ours(arg)])
+
+
+def _as_ours(word: str) -> Sequence[str]:
+    match = _GO_FLAG.fullmatch(word)
+    if match is None:
+        return [word]
+    name, value = match[1], match[2]
+    if name in _REFUSED:
+        raise UsageError(f"-{name} is not supported", where="esbench load", hint=_REFUSED[name])
+    if len(name) == 1:
+        return [f"-{name}"] if value is None else [f"-{name}", value]
+    if name in ("compress", "debug") and value is not None:
+        return [f"--{name}"] if value.lower() in ("true", "1", "t") else []
+    return [f"--{name}" if value is None else f"--{name}={value}"]
+
+
+@click.command(cls=_LoadCommand)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"The same as FILE; {_FILE} by default."
+)
+@click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
+@click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
+@click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
+@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests.")
+@click.option("--compress", is_flag=True, help="Send bodies as gzip.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of a request (60).")
+@click.option("--dial-timeout", "dial", type=float, hidden=True)
+@click.option("--read-timeout", "read", type=float, hidden=True)
+@click.option("--write-timeout", "write", type=float, hidden=True)
+@click.option("--debug", is_flag=True, hidden=True)
+@click.option("--log", hidden=True)
+@click.option("--cpu", type=int, hidden=True)
+@click.option("--mem", type=int, hidden=True)
+@click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
+@click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
+@click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
+@mapping_option("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
+@click.option("--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record.")
+@click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of draws.")
+@click.option("--race-id", help="The race's id; made up otherwise.")
+@metrics_options
+@progress_options
+@store_options
+@html_option
+@all_figures_option
+@report_options
+def load(**flags: Any) -> int:
+    """Send what a file of Loadgen says, and keep it as a race."""
+    from esbench.loadgen.convert import track_of
+    from esbench.loadgen.file import read_loadgen
+
+    with progress_of(flags) as progress:
+        check_outputs(flags)
+        loaded = read_loadgen(_path(flags))
+        track = track_of(loaded, os.environ, host=_host(flags["target_hosts"]))
+        if flags["export_track"] is not None:
+            return _export(track, flags["export_track"])
+        for warning in (*loaded.warnings, *_without_effect(flags)):
+            progress.warn(warning)
+        with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
+            path = Path(folder) / loaded.path.stem
+            track.write(path)
+            return _race(track, loaded.runner, path, flags, progress)
+
+
+def _path(flags: Mapping[str, Any]) -> Path:
+    if flags["file"] is not None and flags["config"] is not None:
+        raise UsageError("FILE and -config name two files: give one of them", where="esbench load")
+    path: Path = flags["file"] or flags["config"] or Path(_FILE)
+    return path
+
+
+def _host(text: str | None) -> str:
+    """Return --target-hosts as a URL; "" without it."""
+    if text is None:
+        return ""
+    if "," in text or not text.strip():
+        raise UsageError("takes one host", where=f"--target-hosts={text}", hint="say HOST:PORT")
+    return text.strip() if "://" in text else f"http://{text.strip()}"
+
+
+def _export(track: LoadgenTrack, folder: Path) -> int:
+    track.write(folder)
+    params = [f"{name}:env:{name}" for name in track.params]
+    words = [f"esbench race --track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
+    words += [f"--track-params={','.join(params)}"] if params else []
+    if track.identity is not None:
+        user = track.identity.username
+        words.append(f"--client-options=basic_auth_user:{user},basic_auth_password:env:PASSWORD")
+    print(f"the track is in {folder}; race it with\n{' '.join(words)}")
+    return 0
+
+
+def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
+    said = [f"-{name} has no effect: {why}" for name, why in _REPLACED.items() if flags[name]]
+    given = [f"-{name}-timeout" for name in ("dial", "read", "write") if flags[name]]
+    return [*said, *(f"{name} has no effect: -timeout is of the whole request" for name in given)]
+
+
+def _race(
+    track: LoadgenTrack, runner: Runner, path: Path, flags: Mapping[str, Any], progress: FollowingProgress | Quiet
+) -> int:
+    from esbench.operations import builtin_operations
+    from esbench.race.try_out import TryOut
+    from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
+    from esbench.units import parse_duration
+
+    duration_s = parse_duration(flags["duration"], "--duration")
+    options = _options(track, runner, path, flags, duration_s)
+    steps = TryOut(
+        *(options, builtin_operations(), progress),
+        goes_on=lambda failed: flags["yes"] or _confirmed(failed),
+        valid=runner.valid_statuses,
+        is_tried=not runner.no_warm,
+        duration_s=duration_s if {"requests", "rounds"} & options.track_params.keys() else None,
+    )
+
+    def preface(record: RaceRecord) -> str:
+        return "\n".join(map(loadgen_summary, record.tasks))
+
+    record, code = race_and_report(options, flags, progress, steps, preface)
+    if code == 0 and runner.assert_invalid and any(map(invalid, record.tasks)):
+        return _INVALID_STATUS
+    if code == 0 and runner.assert_error and any(map(transport_errors, record.tasks)):
+        return _ERROR_STATUS
+    return code
+
+
+def _options(
+    track: LoadgenTrack, runner: Runner, path: Path, flags: Mapping[str, Any], duration_s: float
+) -> RaceOptions:
+    """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
+    from esbench.cli.values import merged, parse_client_options, parse_tags
+    from esbench.cluster.options import ClientOptions, parse_hosts
+    from esbench.race.options import RaceOptions
+    from esbench.record.host import default_workers
+    from esbench.record.store import check_race_id, new_race_id
+
+    given = merged(flags["client_options"], parse_client_options)
+    if track.identity is not None and not {"basic_auth_user", "api_key"} & given.keys():
+        given |= {"basic_auth_user": track.identity.username, "basic_auth_password": track.identity.password}
+    given |= {"http_compress": True} if flags["compress"] else {}
+    given |= {"timeout": flags["timeout"]} if flags["timeout"] else {}
+    hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(given))
+    params: dict[str, Any] = {**track.params, "clients": flags["clients"], "duration": duration_s}
+    for name, value in (("rate", flags["rate"]), ("requests", flags["requests"]), ("rounds", runner.total_rounds)):
+        if value is not None and value > 0:
+            params[name] = value
+    return RaceOptions(
+        home=esbench_home(),
+        race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
+        track_path=path / "track.yml",
+        track_params=params,
+        user_tags=merged(flags["user_tags"], parse_tags),
+        abort_on_error=False,
+        workers=flags["workers"] or default_workers(),
+        seed=flags["seed"],
+        hosts=hosts,
+        any_server=True,
+        client_options=client_options,
+        answers=False,
+    )
+
+
+def _confirmed(failed: Sequence[Tried]) -> bool:
+    """Ask whether to go on after a try-out that failed; without a terminal the answer is no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    for tried in failed:
+        print(f"the try-out failed: {tried}", file=sys.stderr)
+    return click.confirm("go on all the same?", default=False, err=True)
