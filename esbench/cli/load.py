@@ -196,9 +196,8 @@ def _options(
     given |= {"timeout": flags["timeout"]} if flags["timeout"] else {}
     hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(given))
     params: dict[str, Any] = {**track.params, "clients": flags["clients"], "duration": duration_s}
-    for name, value in (("rate", flags["rate"]), ("requests", flags["requests"]), ("rounds", runner.total_rounds)):
-        if value is not None and value > 0:
-            params[name] = value
+    limits = {"rate": flags["rate"], "requests": _left(track, runner, flags), "rounds": runner.total_rounds}
+    params |= {name: value for name, value in limits.items() if value is not None and value > 0}
     return RaceOptions(
         home=esbench_home(),
         race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
@@ -213,6 +212,17 @@ def _options(
         client_options=client_options,
         answers=False,
     )
+
+
+def _left(track: LoadgenTrack, runner: Runner, flags: Mapping[str, Any]) -> int | None:
+    """Return how many requests -l leaves after the try-out, which counts among them. UsageError if none is left."""
+    if flags["requests"] is None or flags["requests"] <= 0:
+        return None
+    left: int = flags["requests"] - (0 if runner.no_warm else track.in_turn)
+    if left <= 0:
+        what = f"leaves nothing after the try-out, which sends {track.in_turn}"
+        raise UsageError(what, where=f"-l {flags['requests']}", hint="runner: {no_warm: true} leaves the try-out out")
+    return left
 
 
 def _confirmed(failed: Sequence[Tried]) -> bool:

@@ -75,6 +75,7 @@ class Client:
         self._host = route.hosts.home(slot)
         self.timeout_ns = min(int(route.timeout_s * NS), NEVER_NS)
         self.link = Connection(self, route.inbox)  # closed; `connect` opens another one
+        self.reads_headers = False  # of replies
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -92,7 +93,9 @@ class Client:
         async with route.hosts.connecting:
             self._host = host = route.hosts.choose(self.slot)
             try:
-                self.link = await connect(self, route.inbox, host, route.tls, CONNECT_TIMEOUT_S)
+                self.link = await connect(
+                    self, route.inbox, host, route.tls, CONNECT_TIMEOUT_S, with_headers=self.reads_headers
+                )
             except (OSError, TimeoutError) as error:
                 if open_files.are_exhausted(error):
                     raise open_files.exhausted() from error

@@ -16,11 +16,12 @@ from urllib.parse import urlencode
 from esbench.load.client import NS, Client, Route
 from esbench.load.hosts import OneHost
 from esbench.load.hot import clock_ns
+from esbench.load.transport import WithHeaders
 from esbench.measure.verdict import Verdict
 from esbench.requests.exchange import (
     Body,
     Concurrent,
-    HostBound,
+    HttpScript,
     Reply,
     RequestBytes,
     RequestFailed,
@@ -206,7 +207,8 @@ class ScriptLane(Client):
     def on_reply(self, status: int, body: bytes, received_ns: int) -> None:
         self._ended(received_ns)
         self._count_exchange(status, received_ns)
-        self.answer = reply = Reply(status, body)
+        headers = self.link.headers if isinstance(self.link, WithHeaders) else {}
+        self.answer = reply = Reply(status, body, headers)
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)
 
@@ -224,12 +226,14 @@ class ScriptClient(ScriptLane):
     def __init__(self, slot: int, route: Route, script: Script) -> None:
         lanes = script.connections if isinstance(script, Concurrent) else 1
         routes = [route] * lanes
-        if isinstance(script, HostBound) and script.hosts:
-            routes = [replace(route, hosts=OneHost(route.hosts, position)) for position in script.hosts]
+        if isinstance(script, HttpScript):
+            routes = [replace(route, hosts=OneHost(route.hosts, position)) for position in script.hosts] or routes
         super().__init__(slot, routes[0], self)
         self.draw = lambda: None  # a script decides while it runs
         self._script = script
         self._further = tuple(ScriptLane(slot, own, self) for own in routes[1:])
+        for lane in (self, *self._further):
+            lane.reads_headers = isinstance(script, HttpScript) and script.reads_headers
 
     @property
     def lanes(self) -> Sequence[ScriptSession]:

@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import ssl
+from dataclasses import replace
 from typing import Protocol, cast
 
 import httptools
@@ -249,18 +250,51 @@ class TlsConnection(Connection, asyncio.BufferedProtocol):
         self.data_received(bytes(_DECRYPTED[:nbytes]))
 
 
+class WithHeaders(Connection):
+    """A connection that keeps the headers of its last reply, by name as they were sent: a call for each of them."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self, owner: Owner, inbox: Inbox) -> None:
+        super().__init__(owner, inbox)
+        self.headers: dict[str, str] = {}
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header. A callback of the parser."""
+        self.headers[name.decode("latin-1")] = value.decode("latin-1")
+
+
+class TlsWithHeaders(WithHeaders, TlsConnection):
+    """A connection over TLS that keeps the headers of its last reply."""
+
+    __slots__ = ()
+
+
 _DECRYPTED = memoryview(bytearray(1 << 16))  # of all connections: what is in it is taken before another one reads
 
 
-async def connect(owner: Owner, inbox: Inbox, host: Host, tls: ssl.SSLContext | None, timeout_s: float) -> Connection:
-    """Open a connection to a host, by TLS unless `tls` is None.
+async def connect(
+    owner: Owner,
+    inbox: Inbox,
+    host: Host,
+    tls: ssl.SSLContext | None,
+    timeout_s: float,
+    *,
+    with_headers: bool = False,
+) -> Connection:
+    """Open a connection to a host, by TLS unless `tls` is None; one `with_headers` keeps those of replies.
 
     Raises OSError (TLS errors are among them) or TimeoutError if that fails.
     """
+    kind = (TlsWithHeaders if tls else WithHeaders) if with_headers else TlsConnection if tls else Connection
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(timeout_s):
         _, connection = await loop.create_connection(
-            lambda: TlsConnection(owner, inbox) if tls else Connection(owner, inbox),
+            lambda: kind(owner, inbox),
             host.address or host.host,
             host.port,
             ssl=tls,
@@ -291,14 +325,15 @@ async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, tim
     """Send one request on a connection of its own, and return its reply. Raises RequestFailed if none arrives."""
     question = Question()
     try:
-        connection = await connect(question, Inbox(), host, tls, timeout_s)
+        connection = await connect(question, Inbox(), host, tls, timeout_s, with_headers=True)
     except (OSError, TimeoutError) as error:
         raise RequestFailed("connection refused", f"{host.label}: {reason_of(error)}") from error
     try:
         async with asyncio.timeout(timeout_s):
             if not connection.send(request, 0):
                 question.on_idle_loss()
-            return await question.reply
+            reply = await question.reply
+            return replace(reply, headers=connection.headers if isinstance(connection, WithHeaders) else {})
     except TimeoutError as error:
         raise RequestFailed("timeout", f"no reply from {host.label} within {timeout_s:g} s") from error
     finally:

@@ -11,7 +11,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -45,8 +45,9 @@ class ReplyFacts:
 
     status: int
     body: bytes
-    elapsed_ms: int
-    registered: Mapping[str, Any]
+    elapsed_ms: int = 0
+    registered: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
         """Return the value of a path, `_ctx.response.body_json.hits.total`. Raises KeyError if there is none."""
@@ -58,7 +59,10 @@ class ReplyFacts:
         key = path.removeprefix("_ctx.response.")
         if key == path:
             raise KeyError(path)
-        if key.startswith("body_json"):
+        if key.startswith("header."):
+            named = {name.lower(): value for name, value in self.headers.items()}
+            found = named.get(key.removeprefix("header.").lower(), _MISSING)
+        elif key.startswith("body_json"):
             found = _at(key.removeprefix("body_json").removeprefix("."), self._json())
         else:
             known = {"status": self.status, "body_length": len(self.body)}

@@ -28,7 +28,7 @@ from esbench.units import parse_duration
 
 INVALID = "invalid"  # the kind of failure of an assert that does not hold
 NOT_FOUND = b"not_found"  # in place of a value that no reply has given yet
-_ELAPSED = "_ctx.elapsed"
+_ELAPSED, _HEADER = "_ctx.elapsed", "_ctx.response.header"
 
 _REQUEST: Mapping[str, Parameter] = {
     "name": Parameter("its row, under the task's", (str,)),
@@ -101,7 +101,8 @@ def _check(request: Any, name: str, where: str) -> None:
 def _decides(request: Mapping[str, Any]) -> bool:
     """True for a request that needs more than its template: another host, a pause, what its reply has ..."""
     needs = (request.get("times", 1) != 1, *map(request.get, ("host", "register", "pause")))
-    return any(needs) or _ELAPSED in json.dumps(request.get("assert"))
+    condition = json.dumps(request.get("assert"))
+    return any(needs) or _ELAPSED in condition or _HEADER in condition
 
 
 def _program(
@@ -134,7 +135,7 @@ def _judge(request: Mapping[str, Any]) -> Judge:
     """Return the judge of a reply by its status, or by the request's `assert` alone."""
     if request.get("assert") is not None:
         condition = condition_of(request["assert"], "")
-        return lambda status, body, drawn: _held(condition, ReplyFacts(status, body, 0, {}))
+        return lambda status, body, drawn: _held(condition, ReplyFacts(status, body))
     if request["path"].partition("?")[0].endswith("_bulk"):
         return lambda status, body, drawn: judge_raw_bulk(status, body, drawn) if status < 300 else _plain(status, body)
     return lambda status, body, drawn: _plain(status, body)
@@ -176,6 +177,7 @@ class _Sent:
     times: int
     condition: Condition | None
     register: Mapping[str, str]
+    reads_headers: bool
     pause_s: float
 
 
@@ -223,6 +225,7 @@ class _SequenceProgram:
                     request.get("times") or 1,
                     condition_of(request["assert"], "") if request.get("assert") is not None else None,
                     request.get("register") or {},
+                    _HEADER in json.dumps([request.get("register"), request.get("assert")]),
                     parse_duration(request.get("pause") or 0),
                 )
             )
@@ -263,6 +266,7 @@ class _Sequence:
         self._ends_when_invalid = ends_when_invalid
         self.connections = len(hosts) or 1
         self.hosts = hosts
+        self.reads_headers = any(request.reads_headers for request in requests)
         self._requests = requests
         self._values = values
 
@@ -289,7 +293,8 @@ class _Sequence:
         """Send a request, register what its reply has, and judge it. Raises RequestFailed for a failure."""
         begun_s = time.monotonic()
         reply = await lane.send(request.exchange.render(drawn))
-        facts = ReplyFacts(reply.status, reply.body, int(1000 * (time.monotonic() - begun_s)), self._values)
+        elapsed_ms = int(1000 * (time.monotonic() - begun_s))
+        facts = ReplyFacts(reply.status, reply.body, elapsed_ms, self._values, reply.headers)
         for name, path in request.register.items():
             try:
                 self._values[name] = facts.get(str(path))

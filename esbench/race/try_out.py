@@ -20,7 +20,7 @@ from esbench.race.answers import context_of_one
 from esbench.race.options import RaceOptions
 from esbench.race.steps import PreparedRace, Steps
 from esbench.record.secrets import Redactor
-from esbench.requests.exchange import HostBound, Reply, RequestBytes, RequestFailed, ScriptSession
+from esbench.requests.exchange import HttpScript, Reply, RequestBytes, RequestFailed, ScriptSession
 from esbench.requests.ledger import Ledger
 
 _SHOWN = 200  # characters of a reply
@@ -91,7 +91,7 @@ class TryOut(Steps):
         tried: list[Tried] = []
         try:
             made = program.client(0, header_lines(prepared.target.hosts[0], prepared.target.options))
-            positions = made.hosts if isinstance(made, HostBound) and made.hosts else (0,)
+            positions = made.hosts if isinstance(made, HttpScript) and made.hosts else (0,)
             first, *_ = lanes = [_Lane(prepared.target, position, tried) for position in positions]
             first.lanes = lanes
             script = as_drawn(made)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from esbench.measure.verdict import Verdict
@@ -75,10 +75,11 @@ class Answer(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Reply:
-    """The reply to a request of a script."""
+    """The reply to a request of a script; `headers` are known only if the script reads them."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def json(self) -> Answer:
         """Return the decoded body, an object; empty if the body is. Raises RequestFailed for anything else."""
@@ -158,7 +159,12 @@ class Concurrent(Protocol):
 
 
 @runtime_checkable
-class HostBound(Protocol):
-    """A concurrent script whose lanes go to hosts of their own: the position of each one's host in the race."""
+class HttpScript(Protocol):
+    """A concurrent script for any HTTP server.
+
+    `hosts`: the position in the race of the host that each of its lanes goes to; empty: all go to the client's.
+    `reads_headers`: it reads the headers of replies.
+    """
 
     hosts: Sequence[int]
+    reads_headers: bool

@@ -9,8 +9,10 @@ import pytest
 from esbench.errors import TrackError
 from esbench.operations.conditions import ReplyFacts, condition_of
 
-BODY = b'{"took": 3, "hits": {"total": {"value": 12}}, "tags": ["a", "b"], "a.b": {"c": 1}, "ip": "10.1.2.3", "ok": true}'
-FACTS = ReplyFacts(200, BODY, 15, {"token": "t1"})
+BODY = (
+    b'{"took": 3, "hits": {"total": {"value": 12}}, "tags": ["a", "b"], "a.b": {"c": 1}, "ip": "10.1.2.3", "ok": true}'
+)
+FACTS = ReplyFacts(200, BODY, 15, {"token": "t1"}, {"content-type": "application/json"})
 JSON = "_ctx.response.body_json"
 
 
@@ -33,6 +35,7 @@ def failure(config: Any, facts: ReplyFacts = FACTS) -> str:
         {"length": {f"{JSON}.tags": 2}},
         {"exists": [f"{JSON}.took", "_ctx.response.body_length"]},
         {"has_fields": f"{JSON}.hits"},
+        {"prefix": {"_ctx.response.header.Content-Type": "application/"}},
         {"network": {f"{JSON}.ip": "10.0.0.0/8"}},
         {"network": {f"{JSON}.ip": ["loopback", "private"]}},
         {"not": {"equals": {"_ctx.response.status": 404}}},

@@ -32,7 +32,8 @@ IN_COMPOSITES = """
 """
 LOAD = """
     bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
-    http-requests index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql submit-async-search
+    http-requests index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql
+    submit-async-search
 """
 READING = """
     close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search node-stats
