@@ -258,6 +258,11 @@ class WithHeaders(Connection):
     def __init__(self, owner: Owner, inbox: Inbox) -> None:
         super().__init__(owner, inbox)
         self.headers: dict[str, str] = {}
+        self.partial = True  # so that also a whole reply is parsed here
+
+    def _replied(self) -> None:
+        super()._replied()
+        self.partial = True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -27,6 +27,7 @@ _ENV = re.compile(r"\$\[\[env\.(.*?)\]\]")
 _URL = re.compile(r"(?P<scheme>https?)://(?:(?P<user>[^/?#@]*)@)?(?P<host>[^/?#]+)(?P<rest>.*)", re.DOTALL)
 _BEGIN, _END = "\ue000", "\ue001"  # around the name of a parameter, until the text is a template
 _PARAMETER = re.compile(f"{_BEGIN}(.*?){_END}")
+_END_OF_RAW = "{% endraw"
 _GO_TIME = "2006-01-02 15:04:05.999999999 -0700 MST"  # of Go's time.String()
 _CLOCKS: Mapping[str, Mapping[str, Any]] = {
     "now_local": {"format": _GO_TIME},
@@ -102,11 +103,11 @@ def track_of(file: LoadgenFile, environment: Mapping[str, str], *, host: str = "
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper of block style: texts of several lines as they are, but in quotes where a parameter stands in them."""
+    """A dumper of block style: texts of several lines as they are, but in quotes where a part is written otherwise."""
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _BEGIN in text else "|" if "\n" in text else None
+    style = '"' if _BEGIN in text or _END_OF_RAW in text else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -320,8 +321,9 @@ class _Texts:
         if name.startswith("env."):
             return self._converter.parameter(name.removeprefix("env."))
         aliases = {**self._of_request, **self._of_lines}
-        if aliases.get(name) in self._of_request and aliases[name] != name:
-            name = aliases[name]  # it has the value that this one has
+        followed = {name}
+        while (target := aliases.get(name)) in self._of_request and target not in followed:
+            followed.add(name := str(target))  # which has the value of this one
         variable = self._converter.identifier(aliases.get(name, name))
         if variable is None:
             return NOT_FOUND.decode()
@@ -374,7 +376,7 @@ def _row_names(elements: Sequence[Mapping[str, Any]]) -> Sequence[str]:
 
 def _literal(text: str) -> str:
     """Return text between the marks of Jinja's raw, with the parameters in it."""
-    text = text.replace("{% endraw", "{\\x25 endraw")
+    text = text.replace(_END_OF_RAW, "{\\x25 endraw")
     return _PARAMETER.sub(
         lambda match: f"{{% endraw %}}{{{{ ({match[1]} | string | tojson)[1:-1] }}}}{{% raw %}}", text
     )

@@ -24,16 +24,13 @@ def loadgen_summary(task: TaskResult) -> str:
 
     "Estimated Server Metrics" are what the clients would reach if they sent without a pause: Little's law.
     """
-    parts = task.requests_by_name
-    times = [part.service_time_ms for part in parts] if parts else [task.service_time_ms]
-    known = [each for each in times if each]
+    named = [(part.service_time_ms, part.requests - part.errors) for part in task.requests_by_name]
+    known = [(times, count) for times, count in named or [(task.service_time_ms, task.requests - task.errors)] if times]
     replies = sum((task.status_codes or {}).values())
     requests = replies + transport_errors(task)
     seconds = max(task.duration_s, 1e-9)
     sent, received = task.bytes_sent or 0, task.bytes_received or 0
-    counts = [part.requests for part, each in zip(parts, times, strict=True) if each] if parts else [task.requests]
-    spent_ms = sum(each["mean"] * count for each, count in zip(known, counts, strict=True))
-    mean_ms = spent_ms / max(1, sum(counts))
+    mean_ms = sum(times["mean"] * count for times, count in known) / max(1, sum(count for _, count in known))
     lines = [
         f"{requests} requests finished in {seconds:.2f}s, {format_bytes(sent)} sent, {format_bytes(received)} received",
         "",
@@ -44,13 +41,13 @@ def loadgen_summary(task: TaskResult) -> str:
     ]
     if known:
         lines += [
-            f"Fastest Request:\t{min(each['min'] for each in known):.3f}ms",
-            f"Slowest Request:\t{max(each['max'] for each in known):.3f}ms",
+            f"Fastest Request:\t{min(times['min'] for times, _ in known):.3f}ms",
+            f"Slowest Request:\t{max(times['max'] for times, _ in known):.3f}ms",
         ]
     lines += [f"Number of Errors:\t{transport_errors(task)}", f"Number of Invalid:\t{invalid(task)}"]
     lines += [f"Status {status}:\t\t{count}" for status, count in sorted((task.status_codes or {}).items())]
-    if known:
-        per_s = 1000 * task.clients / mean_ms if mean_ms else 0.0
+    if known and mean_ms:
+        per_s = 1000 * task.clients / mean_ms
         lines += [
             "",
             "[Estimated Server Metrics]",

@@ -1,0 +1,213 @@
+"""`esbench load` against null servers: what is sent, what is kept, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driver import NullServerFactory
+from loadgen_files import PUBLISHED, write
+
+from esbench.record.model import RaceRecord
+from esbench.record.store import RaceStore
+
+
+@dataclass
+class Loads:
+    folder: Path
+
+    def run(self, file: str, *words: str, code: int = 0, **environment: str) -> str:
+        """What it prints, stderr first; without a terminal."""
+        command = [sys.executable, "-m", "esbench.cli.main", "load", str(write(self.folder, file)), *words]
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "ESBENCH_HOME": str(self.folder / "home"), **environment},
+        )
+        assert ended.returncode == code, ended.stderr + ended.stdout
+        assert "Traceback" not in ended.stderr
+        return ended.stderr + ended.stdout
+
+    @property
+    def record(self) -> RaceRecord:
+        return RaceStore(self.folder / "home").load("last")
+
+
+@pytest.fixture
+def loads(tmp_path: Path) -> Loads:
+    return Loads(tmp_path)
+
+
+Asked = Callable[[], Mapping[str, int]]
+
+
+def test_the_published_example_writes_each_document_once(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server({"store": True})
+    said = loads.run(PUBLISHED, "-c", "2", "-l", "50", f"--target-hosts={server.url}", "--workers=2")
+    assert server.counts().documents == 500
+    assert server.counts().by_class == {"POST /_bulk": 50}
+    (task,) = loads.record.tasks
+    assert (task.name, task.requests, task.errors, task.status_codes) == ("post-bulk", 49, 0, {"200": 49})
+    assert loads.record.clusters["default"].distribution == loads.record.clusters["default"].pipeline == "http"
+    assert "try-out: POST http://127.0.0.1" in said
+    assert "49 requests finished in " in said
+    assert "Status 200:\t\t49" in said
+    assert "[Estimated Server Metrics]" in said
+
+
+def test_a_rate_is_met(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server()
+    text = "requests: [{request: {url: 'http://a/a/_doc/1'}}, {request: {url: 'http://a/b/_doc/1'}}]"
+    loads.run(text, "-c=4", "-d=2", "-r", "100", f"--target-hosts={server.url}")
+    (task,) = loads.record.tasks
+    assert (task.loop, task.requests, task.target_rate_per_s) == ("open", 100, 50)
+    assert server.counts().requests == 202
+    assert [(part.name, part.requests) for part in task.requests_by_name] == [
+        ("get-1", 100),
+        ("get-1-2", 100),
+    ]
+
+
+def test_values_of_replies_are_used_and_asserts_end_a_turn(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(
+        {
+            "rules": [
+                {"path": "^/first", "reply": {"status": 201, "body": {"id": "x7"}, "headers": {"x-kind": "new"}}},
+                {"path": "^/second", "reply": {"status": 404, "body": {}}},
+            ]
+        },
+        log=True,
+    )
+    text = """
+runner: {total_rounds: 3, assert_invalid: true}
+requests:
+  - request: {url: http://a/first}
+    assert: {equals: {_ctx.response.status: 201, _ctx.response.header.X-Kind: new}}
+    register: [{id: _ctx.response.body_json.id}]
+  - request: {url: "http://a/second/$[[id]]"}
+    assert: {equals: {_ctx.response.status: 200}}
+  - request: {url: http://a/third}
+"""
+    said = loads.run(text, f"--target-hosts={server.url}", "--yes", code=1)
+    asked = [line.path for line in server.log()]
+    assert asked == 4 * ["/first", "/second/x7"]  # the try-out and three rounds
+    assert "Number of Invalid:\t3" in said
+    (task,) = loads.record.tasks
+    assert {name: kind.count for name, kind in task.error_kinds.items()} == {"invalid": 3}
+
+
+def test_each_request_goes_to_its_host(null_server: NullServerFactory, loads: Loads) -> None:
+    one, two = null_server(), null_server()
+    text = f"""
+runner: {{total_rounds: 5, no_warm: true}}
+requests:
+  - request: {{url: {one.url}/a/_doc/1}}
+  - request: {{url: {two.url}/b/_doc/1}}
+  - request: {{url: {two.url}/c/_doc/1}}
+"""
+    loads.run(text)
+    assert (one.counts().requests, two.counts().requests) == (5, 10)
+    assert loads.record.clusters["default"].hosts == (one.url, two.url)
+
+
+def test_a_try_out_that_fails_ends_a_load_without_a_terminal(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server({"users": {"elastic": "right"}})
+    text = "requests: [{request: {url: 'http://a/x/_doc/1', basic_auth: {username: elastic, password: wrong}}}]"
+    said = loads.run(text, "-d", "1", f"--target-hosts={server.url}", code=1)
+    assert "esbench: the try-out failed: GET http://127.0.0.1" in said
+    assert "401" in said
+    assert "wrong" not in said
+    assert "(--yes goes on all the same)" in said
+    said = loads.run(text, "-d", "1", "-r", "5", "--yes", f"--target-hosts={server.url}")
+    assert "Status 401:\t\t5" in said
+    valid = "runner: {valid_status_codes_during_warmup: [401]}\n" + text
+    loads.run(valid, "-d", "1", "-r", "5", f"--target-hosts={server.url}")
+
+
+def test_a_terminal_is_asked_whether_to_go_on(null_server: NullServerFactory, tmp_path: Path) -> None:
+    server = null_server({"rules": [{"path": "/x", "reply": {"status": 500}}]})
+    file = write(tmp_path, "requests: [{request: {url: 'http://a/x'}}]")
+    for answer, code in (("n", 1), ("y", 0)):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "esbench.cli.main",
+                "load",
+                str(file),
+                "-d=1",
+                "-r=5",
+                f"--target-hosts={server.url}",
+            ],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={**os.environ, "ESBENCH_HOME": str(tmp_path / "home"), "TERM": "xterm"},
+        )
+        os.close(theirs)
+        shown = b""
+        while b"go on all the same?" not in shown:
+            shown += os.read(ours, 65536)
+        os.write(ours, f"{answer}\n".encode())
+        process.communicate(timeout=30)
+        os.close(ours)
+        assert process.returncode == code, shown
+
+
+def test_a_server_that_dies_is_counted_and_told(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server({"refuse": [{"at_s": 2.5, "for_s": 1, "cut": True}]})
+    text = "runner: {assert_error: true}\nrequests: [{request: {url: 'http://a/x/_doc/1'}}]"
+    said = loads.run(text, "-d", "4", "-r", "20", f"--target-hosts={server.url}", code=2)
+    (task,) = loads.record.tasks
+    assert {"connection lost", "connection refused"} & set(task.error_kinds)
+    assert "Number of Errors:\t0" not in said
+
+
+def test_only_requests_of_the_file_are_sent_to_a_server_that_is_lost_for_a_while(
+    null_server: NullServerFactory, loads: Loads
+) -> None:
+    server = null_server({"refuse": [{"at_s": 2.5, "for_s": 1, "cut": True}]})
+    loads.run(
+        "requests: [{request: {url: 'http://a/x/_doc/1'}}]", "-d", "4", "-r", "20", f"--target-hosts={server.url}"
+    )
+    assert set(server.counts().by_class) == {"GET /*/_doc/*"}
+
+
+def test_an_exported_track_is_raced_like_any_other(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server({"store": True})
+    made = loads.folder / "made"
+    loads.run(PUBLISHED, f"--export-track={made}")
+    command = [
+        sys.executable,
+        "-m",
+        "esbench.cli.main",
+        "race",
+        f"--track-path={made}",
+        "--pipeline=http",
+        "--format=json",
+    ]
+    ended = subprocess.run(
+        [*command, f"--target-hosts={server.url}", "--track-params=requests:20", "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "ESBENCH_HOME": str(loads.folder / "home")},
+    )
+    shown: Mapping[str, Any] = json.loads(ended.stdout)
+    assert shown
+    assert server.counts().documents == 200
+    assert server.counts().by_class == {"POST /_bulk": 20}

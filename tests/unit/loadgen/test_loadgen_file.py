@@ -1,0 +1,109 @@
+"""Reading of Loadgen's files: what is in them, and one line for each fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loadgen_files import PUBLISHED, write
+
+from esbench.errors import EsbenchError
+from esbench.loadgen.file import Identity, read_loadgen
+
+
+def test_the_published_example_is_read(tmp_path: Path) -> None:
+    file = read_loadgen(write(tmp_path, PUBLISHED))
+    assert [each.type for each in file.variables] == ["sequence", "uuid", "now_local", "now_utc", "now_unix", "range"]
+    (request,) = file.requests
+    assert (request.method, request.url, request.body_repeat_times) == ("POST", "http://192.168.3.188:9206/_bulk", 10)
+    assert request.basic_auth == Identity("ingest", "password")
+    assert (request.runtime_variables, request.runtime_body_line_variables) == (
+        {"batch_no": "id"},
+        {"routing_no": "uuid"},
+    )
+    assert request.body.count("\n") == 2
+
+
+def test_everything_of_a_request_is_read(tmp_path: Path) -> None:
+    text = """
+env: {PORT: 9200, ON: true}
+runner: {total_rounds: 2, no_warm: true, valid_status_codes_during_warmup: [200, 404], assert_error: true,
+         default_endpoint: "http://a:1", default_basic_auth: {username: u, password: p}, log_requests: true}
+requests:
+  - request: {url: /x, execute_repeat_times: 3, headers: [{X-A: 1}, {X-B: b}]}
+    assert: {equals: {_ctx.response.status: 200}}
+    register: [{a: _ctx.response.body_json.a}]
+    sleep: {sleep_in_milli_seconds: 20}
+"""
+    file = read_loadgen(write(tmp_path, text))
+    assert file.env == {"PORT": "9200", "ON": "true"}
+    assert (file.runner.total_rounds, file.runner.no_warm, file.runner.valid_statuses) == (2, True, (200, 404))
+    (request,) = file.requests
+    assert (request.method, request.execute_repeat_times, request.sleep_ms) == ("GET", 3, 20)
+    assert request.headers == {"X-A": "1", "X-B": "b"}
+    assert request.register == {"a": "_ctx.response.body_json.a"}
+    assert request.condition == {"equals": {"_ctx.response.status": 200}}
+    assert file.warnings == (
+        "runner: log_requests: without effect (every race is measured and kept; --debug shows requests)",
+    )
+
+
+REQUEST = "requests: [{request: {url: http://a/}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (esbench reads Loadgen's YAML"),
+        ("", "this is no Loadgen file (it has requests: and variables:)"),
+        ("variables: []\n", "the file has no requests"),
+        ("request: []\n", 'loadgen.yml:1: a Loadgen file has no "request" (did you mean "requests"?'),
+        ("pipeline: []\n" + REQUEST, 'loadgen.yml:1: "pipeline" is of a gateway\'s file'),
+        ("tests: [{path: a}]\n", "suites of tests are not run"),
+        ("requests: [a]\n", '"requests" has mappings, not a'),
+        ("requests: {a: 1}\n", '"requests" must be a list'),
+        ("requests: [{reqest: {url: /}}]\n", 'an element of requests has no "reqest" (did you mean "request"?'),
+        ("requests: [{sleep: {}}]\n", 'an element of requests has a "request"'),
+        (
+            "requests:\n  - request:\n      methd: GET\n",
+            'loadgen.yml:3: a request has no "methd" (did you mean "method"?',
+        ),
+        ("requests: [{request: {method: GET}}]\n", 'a request has a "url"'),
+        ("requests: [{request: {url: /, body_repeat_times: many}}]\n", '"body_repeat_times" must be a whole number'),
+        ("requests: [{request: {url: /, basic_auth: {user: a}}}]\n", 'basic_auth has no "user"'),
+        ("requests: [{request: {url: /}, assert: {equal: {a: 1}}}]\n", 'unknown condition "equal"'),
+        ("requests: [{request: {url: /}, assert_dsl: x}]\n", "assert_dsl is not read"),
+        ("requests: [{request: {url: /}, sleep: {ms: 1}}]\n", 'sleep has no "ms"'),
+        ("runner: {total_round: 1}\n" + REQUEST, 'runner has no "total_round" (did you mean "total_rounds"?'),
+        ("runner: {no_warm: 5}\n" + REQUEST, '"no_warm" must be true or false, not 5'),
+        ("runner: 1\n" + REQUEST, '"runner" must be a mapping'),
+        ("variables: [{name: a, type: sequnce}]\n" + REQUEST, 'unknown type of a variable: "sequnce" (did you mean'),
+        ("variables: [{type: uuid}]\n" + REQUEST, "a variable has no name"),
+        (
+            "variables: [{name: a, type: uuid}, {name: a, type: uuid}]\n" + REQUEST,
+            'the variable "a" is defined twice',
+        ),
+        ("variables: [{name: a, type: range, form: 1}]\n" + REQUEST, 'a variable has no "form"'),
+        ("env: [a]\n" + REQUEST, '"env" must be a mapping'),
+        ("a: [1\n", "loadgen.yml:2: not valid YAML"),
+        ("a: 1\n\tb: 2\n", "loadgen.yml:2: not valid YAML: a tab indents this line"),
+    ],
+)
+def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(EsbenchError) as caught:
+        read_loadgen(write(tmp_path, text))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.yml", "cannot be read: No such file or directory"),
+        ("bulk.dsl", "bulk.dsl\" is no YAML file (esbench reads Loadgen's YAML"),
+        ("loadgen.txt", "is no YAML file (it ends in .yml)"),
+    ],
+)
+def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(EsbenchError) as caught:
+        read_loadgen(tmp_path / name)
+    assert said in str(caught.value)

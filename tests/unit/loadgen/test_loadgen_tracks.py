@@ -1,0 +1,249 @@
+"""Tracks of Loadgen's files: variables, texts, addresses and users as Loadgen understands them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiled import HEADERS, compiled, context, requests
+from loadgen_files import PUBLISHED, challenge, converted, loaded
+
+from esbench.cluster.options import Host
+from esbench.errors import EsbenchError
+from esbench.loadgen.convert import LoadgenTrack
+from esbench.loadgen.file import Identity
+from esbench.requests.exchange import ClientProgram
+
+
+def first_requests(folder: Path, track: LoadgenTrack, count: int = 1, **params: object) -> list[str]:
+    """The first requests of a file with one, as they are sent."""
+    whole = loaded(folder, track, **params)
+    task = whole.challenges[0].tasks[0]
+    made = replace(context("get"), task=task, variables=whole.variables, hosts=(Host("a"), Host("b")))
+    program = compiled(made).client(0, HEADERS)
+    assert not hasattr(program, "run")
+    client: ClientProgram = program  # type: ignore[assignment]
+    return [requests(client)[0].decode() for _ in range(count)]
+
+
+def elements(track: LoadgenTrack, folder: Path) -> list[dict[str, Any]]:
+    """The requests of the track's operation."""
+    found: list[dict[str, Any]] = loaded(folder, track).challenges[0].tasks[0].operation.params["requests"]
+    return found
+
+
+def test_the_published_example_is_sent_as_loadgen_sends_it(tmp_path: Path) -> None:
+    track = converted(tmp_path, PUBLISHED)
+    assert (track.hosts, track.identity, track.in_turn) == (
+        ("http://192.168.3.188:9206",),
+        Identity("ingest", "password"),
+        1,
+    )
+    first, second = first_requests(tmp_path, track, 2)
+    head, _, body = first.partition("\r\n\r\n")
+    assert head.startswith("POST /_bulk HTTP/1.1\r\n")
+    uuid = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    line = (
+        rf'{{ "create" : {{ "_index" : "test-1[0-5]","_type":"doc", "_id" : "({uuid})" , "routing" : "({uuid})" }} }}\n'
+        rf'{{ "id" : "({uuid})","routing_no" : "\2","batch_number" : "1", "random_no" : "1[0-5]","ip" : "not_found",'
+        r'"now_local" : "\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,9})? [+-]\d{4} \w+","now_unix" : "\d{10}" }\n'
+    )
+    lines = re.findall(line, body)
+    assert len(lines) == 10
+    assert re.sub(line, "", body) == ""
+    drawn = [value for found in lines for value in found[:3]]
+    assert len(set(drawn)) == 30  # each occurrence, and each name of a line, is another one
+    assert '"batch_number" : "2"' in second
+
+
+@pytest.mark.parametrize(
+    ("variable", "pattern"),
+    [
+        ("{type: sequence}", "1 2"),
+        ("{type: sequence64, from: 7}", "8 9"),
+        ("{type: sequence, from: 3, to: 4}", "4 0"),
+        ("{type: sequence, from: 9, to: 4}", "0 1"),
+        ("{type: range, to: 0}", "0 0"),
+        ('{type: list, data: [" a ", ""]}', "a a"),
+        ("{type: random_array, variable_key: one, size: 2, square_bracket: true}", r"\[1,1\] \[1,1\]"),
+        (
+            '{type: random_array, variable_key: one, size: 2, variable_type: string, string_bracket: "|"}',
+            r"(\|1\|,?)+ .*",
+        ),
+        ("{type: int_array_bitmap, from: 1, to: 9, size: 3}", "[A-Za-z0-9+/=]+ [A-Za-z0-9+/=]+"),
+        ("{type: uuid, replace: {'-': ''}}", "[0-9a-f]{32} [0-9a-f]{32}"),
+        ("{type: now_utc}", r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S* \+0000 UTC .*"),
+        ("{type: now_utc_lite}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3} .*"),
+        ("{type: now_unix_in_ms}", r"\d{13} \d{13}"),
+        ("{type: now_unix_in_micro}", r"\d{16} \d{16}"),
+        ("{type: now_unix_in_nano}", r"\d{19} \d{19}"),
+        ('{type: now_with_format, format: "2006-01-02T15:04:05-0700"}', r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} .*"),
+    ],
+)
+def test_variables_are_those_of_loadgen(tmp_path: Path, variable: str, pattern: str) -> None:
+    text = f"""
+variables:
+  - {{name: one, type: list, data: [1]}}
+  - {{name: "a b", {variable[1:-1]}}}
+requests:
+  - request: {{method: PUT, url: http://a/x, body: "$[[a b]] $[[a b]]"}}
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert re.fullmatch(pattern, request.partition("\r\n\r\n")[2])
+
+
+def test_values_of_a_file_lie_beside_it_and_are_copied(tmp_path: Path) -> None:
+    (tmp_path / "dict").mkdir()
+    (tmp_path / "dict" / "user.txt").write_text("alice\n")
+    text = """
+variables: [{name: user, type: file, path: dict/user.txt, data: ["alice"]}]
+requests: [{request: {url: "http://a/$[[user]]"}}]
+"""
+    track = converted(tmp_path, text)
+    assert track.files == {"user.txt": tmp_path / "dict/user.txt"}
+    (request,) = first_requests(tmp_path, track)
+    assert request.startswith("GET /alice HTTP/1.1")
+
+
+def test_names_that_a_track_cannot_have_are_others_there(tmp_path: Path) -> None:
+    text = """
+variables: [{name: a.b, type: list, data: [1]}, {name: a b, type: list, data: [2]}, {name: 9, type: list, data: [3]}]
+requests: [{request: {url: "http://a/$[[a.b]]/$[[a b]]/$[[9]]/$[[ a b ]]"}}]
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert request.startswith("GET /1/2/3/not_found HTTP/1.1")
+
+
+def test_text_of_a_template_stays_text(tmp_path: Path) -> None:
+    text = r"""
+requests:
+  - request:
+      method: PUT
+      url: http://a/x y
+      body: "{{x}} {% raw %} {% endraw %} \" ä # '"
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert request.startswith("PUT /x%20y HTTP/1.1")
+    assert request.endswith("\r\n\r\n{{x}} {% raw %} {% endraw %} \" ä # '")
+
+
+def test_values_of_the_environment_win_over_those_of_the_file_and_stay_out_of_the_track(tmp_path: Path) -> None:
+    text = """
+env: {HOST: "http://a:1", INDEX: orders, SECRET: x}
+requests:
+  - request:
+      method: PUT
+      url: $[[env.HOST]]/$[[env.INDEX]]/_doc
+      basic_auth: {username: me, password: "$[[env.SECRET]]"}
+      body: "{\\"i\\": \\"$[[env.INDEX]]\\"}"
+"""
+    track = converted(tmp_path, text, INDEX='a"b', SECRET="hush")
+    assert (track.hosts, track.identity) == (("http://a:1",), Identity("me", "hush"))
+    assert track.params == {"INDEX": 'a"b'}
+    assert "hush" not in track.text
+    (request,) = first_requests(tmp_path, track)
+    assert request.endswith('{"i": "a"b"}')
+
+
+def test_users_of_their_own_are_parameters(tmp_path: Path) -> None:
+    text = """
+runner: {default_basic_auth: {username: a, password: b}}
+requests:
+  - request: {url: http://a/x}
+  - request: {url: http://a/y, basic_auth: {username: c, password: d}}
+"""
+    track = converted(tmp_path, text)
+    assert track.identity is None
+    assert track.params == {"authorization_1": "Basic YTpi", "authorization_2": "Basic Yzpk"}
+    assert [each["headers"]["Authorization"] for each in elements(track, tmp_path)] == ["Basic YTpi", "Basic Yzpk"]
+
+
+def test_requests_to_several_hosts_keep_theirs(tmp_path: Path) -> None:
+    text = """
+runner: {default_endpoint: "http://b:2/ignored"}
+requests: [{request: {url: "http://a:1/x"}}, {request: {url: /y}}]
+"""
+    track = converted(tmp_path, text)
+    assert track.hosts == ("http://a:1", "http://b:2")
+    assert [(each["host"], each["path"]) for each in elements(track, tmp_path)] == [("a:1", "/x"), ("b:2", "/y")]
+    with pytest.raises(EsbenchError, match=r"--target-hosts would stand for 2 hosts: http://a:1, http://b:2"):
+        converted(tmp_path, text, host="http://c:3")
+
+
+def test_another_host_may_stand_for_the_only_one(tmp_path: Path) -> None:
+    track = converted(tmp_path, "requests: [{request: {url: 'http://a:1?q=1'}}]", host="http://c:3")
+    assert track.hosts == ("http://c:3",)
+    (element,) = elements(track, tmp_path)
+    assert element == {"name": "get", "method": "GET", "path": "/?q=1"}
+
+
+def test_names_of_a_request_share_what_they_stand_for(tmp_path: Path) -> None:
+    text = """
+variables: [{name: id, type: sequence}]
+requests:
+  - request:
+      method: PUT
+      url: http://a/$[[batch]]
+      runtime_variables: {batch: id, again: batch}
+      runtime_body_line_variables: {line: batch, own: id, none: nothing}
+      body: "$[[again]] $[[line]] $[[id]] $[[id]] $[[own]] $[[none]]\\n"
+      body_repeat_times: 2
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    head, _, body = request.partition("\r\n\r\n")
+    assert head.startswith("PUT /1 ")
+    assert body == "1 1 3 4 2 not_found\n1 1 6 7 5 not_found\n"
+
+
+def test_the_length_and_the_rate_are_parameters_in_requests(tmp_path: Path) -> None:
+    text = """
+requests:
+  - request: {url: http://a/x, execute_repeat_times: 2}
+  - request: {method: POST, url: http://a/_bulk/}
+  - request: {method: POST, url: http://a/b/_bulk?x=1}
+"""
+    (task,) = challenge(tmp_path, text).tasks
+    assert (task.name, task.clients, task.time_period_s, task.warmup_time_s) == ("requests", 1, 5, None)
+    assert [each["name"] for each in task.operation.params["requests"]] == ["get-x", "post-bulk", "post-bulk-2"]
+    (task,) = challenge(tmp_path, text, requests=10, rate=100, clients=3).tasks
+    assert task.schedule.rate is not None
+    assert (task.requests, task.schedule.rate.value, task.clients) == (2, 25, 3)
+    (task,) = challenge(tmp_path, text, rounds=7).tasks
+    assert task.iterations == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("requests: [{request: {url: 'a:9200/x'}}]", 'loadgen.yml:1: "a:9200/x" is no URL'),
+        ("requests: [{request: {url: /x}}]", '"/x" names no host (say http://HOST:PORT/PATH, or give runner'),
+        ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host of "http://$[[host]]/x" is drawn'),
+        (
+            "requests: [{request: {url: '$[[env.NOWHERE]]/x'}}]",
+            "the environment variable NOWHERE is not set (set it, or",
+        ),
+        (
+            "variables: [{name: a, type: file, path: no.txt}]\nrequests: [{request: {url: 'http://a/'}}]",
+            'loadgen.yml:1: there is no file "no.txt" of values of "a"',
+        ),
+        (
+            "variables: [{name: a, type: list}]\nrequests: [{request: {url: 'http://a/'}}]",
+            'the list "a" has no data',
+        ),
+        (
+            "variables: [{name: a, type: random_array, variable_key: b}]\nrequests: [{request: {url: 'http://a/'}}]",
+            'the elements of "a" are of no variable of the file: variable_key: "b"',
+        ),
+        (
+            "variables: [{name: a, type: now_with_format, format: '%Y'}]\nrequests: [{request: {url: 'http://a/'}}]",
+            '"%Y" is no layout of Go',
+        ),
+    ],
+)
+def test_what_cannot_be_raced_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(EsbenchError) as caught:
+        converted(tmp_path, text)
+    assert said in str(caught.value)
