@@ -23,7 +23,7 @@ from esbench.errors import UsageError
 
 if TYPE_CHECKING:
     from esbench.loadgen.convert import LoadgenTrack
-    from esbench.loadgen.file import Runner
+    from esbench.loadgen.file import RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
     from esbench.race.options import RaceOptions
     from esbench.race.try_out import Tried
@@ -151,7 +151,11 @@ def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _race(
-    track: LoadgenTrack, runner: Runner, path: Path, flags: Mapping[str, Any], progress: FollowingProgress | Quiet
+    track: LoadgenTrack,
+    runner: RunnerOptions,
+    path: Path,
+    flags: Mapping[str, Any],
+    progress: FollowingProgress | Quiet,
 ) -> int:
     from esbench.operations import builtin_operations
     from esbench.race.try_out import TryOut
@@ -180,7 +184,7 @@ def _race(
 
 
 def _options(
-    track: LoadgenTrack, runner: Runner, path: Path, flags: Mapping[str, Any], duration_s: float
+    track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any], duration_s: float
 ) -> RaceOptions:
     """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
     from esbench.cli.values import merged, parse_client_options, parse_tags
@@ -214,7 +218,7 @@ def _options(
     )
 
 
-def _left(track: LoadgenTrack, runner: Runner, flags: Mapping[str, Any]) -> int | None:
+def _left(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int | None:
     """Return how many requests -l leaves after the try-out, which counts among them. UsageError if none is left."""
     if flags["requests"] is None or flags["requests"] <= 0:
         return None

@@ -15,7 +15,7 @@ from typing import Protocol
 from esbench.cluster.options import ClientOptions, Host
 from esbench.load.hot import Inbox, clock_ns
 from esbench.load.messages import Loss
-from esbench.load.transport import Question, ask, connect, header_lines
+from esbench.load.transport import OneReply, ask, connect, header_lines
 from esbench.requests.exchange import RequestFailed
 
 NS = 1_000_000_000
@@ -154,7 +154,7 @@ async def _answers(
     """True if a host replies to a GET of `/` with a status below 500; if it is not `asked`, if it can be reached."""
     try:
         if not asked:
-            (await connect(Question(), Inbox(), host, tls, timeout_s)).close()
+            (await connect(OneReply(), Inbox(), host, tls, timeout_s)).close()
             return True
         request = [b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"]
         return (await ask(host, tls, request, timeout_s)).status < 500

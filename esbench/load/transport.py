@@ -308,7 +308,7 @@ async def connect(
     return connection
 
 
-class Question:
+class OneReply:
     """The owner of a connection with one request; `reply` becomes its reply, or raises RequestFailed."""
 
     def __init__(self) -> None:
@@ -327,8 +327,8 @@ class Question:
 
 
 async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, timeout_s: float) -> Reply:
-    """Send one request on a connection of its own, and return its reply. Raises RequestFailed if none arrives."""
-    question = Question()
+    """Send one request on a new connection, and return its reply. Raises RequestFailed if none arrives."""
+    question = OneReply()
     try:
         connection = await connect(question, Inbox(), host, tls, timeout_s, with_headers=True)
     except (OSError, TimeoutError) as error:

@@ -352,7 +352,7 @@ def _identifier(name: str) -> str:
 
 
 def _identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Return name -> a name of its own as the track format can have it."""
+    """Return name -> a different name for each, as the track format can have it."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
         text = _identifier(name)

@@ -85,7 +85,7 @@ class LoadgenRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runner:
+class RunnerOptions:
     """The options of the runner that have an effect. `valid_statuses`: of the try-out; none: those below 400."""
 
     total_rounds: int = 0
@@ -104,14 +104,14 @@ class LoadgenFile:
 
     path: Path
     env: Mapping[str, str]
-    runner: Runner
+    runner: RunnerOptions
     variables: Sequence[LoadgenVariable]
     requests: Sequence[LoadgenRequest]
     warnings: Sequence[str] = field(default=())
 
 
 def read_loadgen(path: Path) -> LoadgenFile:
-    """Read a Loadgen file. Raises UsageError if there is none, or if it is no YAML file; TrackError for its faults."""
+    """Read a Loadgen file. Raises UsageError if it cannot be read, or is no YAML file; TrackError for its faults."""
     if path.suffix not in YAML_SUFFIXES:
         raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
     try:
@@ -137,7 +137,7 @@ def read_loadgen(path: Path) -> LoadgenFile:
     return LoadgenFile(
         path=path,
         env={str(key): _plain(root["env"][key]) for key in _mapping(root, "env")},
-        runner=Runner() if runner is None else _runner(runner),
+        runner=RunnerOptions() if runner is None else _runner(runner),
         variables=tuple(_variables(root)),
         requests=tuple(_requests(root)),
         warnings=tuple(_without_effect(runner)) if runner is not None else (),
@@ -214,14 +214,14 @@ def _identity(node: DocumentNode, key: str) -> Identity | None:
     return Identity(user, _text(node[key], "password")) if user else None
 
 
-def _runner(node: DocumentNode) -> Runner:
+def _runner(node: DocumentNode) -> RunnerOptions:
     if not isinstance(node.value, Mapping):
         node.fail(f'"runner" must be a mapping, not {str(node.value)[:100]}')
     _known(node, _RUNNER_KEYS, "runner")
     statuses = node.get("valid_status_codes_during_warmup", [])
     if not isinstance(statuses, list) or not all(isinstance(each, int) for each in statuses):
         node["valid_status_codes_during_warmup"].fail("statuses are a list of numbers, [200, 404]")
-    return Runner(
+    return RunnerOptions(
         total_rounds=_number(node, "total_rounds", 0, 0),
         no_warm=_flag(node, "no_warm"),
         valid_statuses=tuple(statuses),

@@ -50,7 +50,7 @@ class ReplyFacts:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, path: str) -> Any:
-        """Return the value of a path, `_ctx.response.body_json.hits.total`. Raises KeyError if there is none."""
+        """Return the value of a path, `_ctx.response.body_json.hits.total`. Raises KeyError without one."""
         found = _at(path, self.registered)
         if found is not _MISSING:
             return found

@@ -246,7 +246,7 @@ def _names(requests: Sequence[Mapping[str, Any]]) -> Sequence[str]:
 
 
 def _host(context: TaskContext, host: str) -> int:
-    """Return the position of a host among those of the race. Raises TrackError if it is none of them."""
+    """Return the position of a host among those of the race. Raises TrackError for another host."""
     known = [str(each) for each in context.hosts]
     if host not in known:
         what = f'a request goes to "{host}", which is no host of the race'

@@ -21,7 +21,7 @@ from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable, answer, asked, digest, exact, shortened
 from esbench.operations.base import TaskContext
 from esbench.operations.drawn import Exchanges, as_drawn
-from esbench.race.cluster import Raced
+from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
 from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
@@ -56,7 +56,7 @@ class ReadTasks:
         types: OperationTypes,
         target: Target,
         stock: Stock,
-        cluster: Raced,
+        cluster: RaceTarget,
         coordinator: Coordinator,
         folder: RaceFolder,
         progress: Progress,

@@ -38,7 +38,7 @@ _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.
 FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
-class Raced(Protocol):
+class RaceTarget(Protocol):
     """The cluster or server of a race."""
 
     @property

@@ -26,7 +26,7 @@ from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.cluster import Raced, RacedCluster
+from esbench.race.cluster import RacedCluster, RaceTarget
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
@@ -173,7 +173,7 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
 
 def _reached(
     options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack, steps: Steps | None = None
-) -> tuple[Raced, RacedTrack]:
+) -> tuple[RaceTarget, RacedTrack]:
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     cluster = _raced_cluster(options, progress, folder, stack)
@@ -186,7 +186,7 @@ def _raced_cluster(
     folder: RaceFolder,
     stack: ExitStack,
     node: EmbeddedEngine | None = None,
-) -> Raced:
+) -> RaceTarget:
     """Return what the options race: any HTTP server, or a cluster of Elasticsearch or OpenSearch."""
     if options.any_server:
         return RacedServer(options)
@@ -200,7 +200,7 @@ def _knowing_secrets(options: RaceOptions) -> RaceOptions:
 
 
 @contextmanager
-def _kept_to_its_end(recording: RecordWriter, cluster: Raced) -> Iterator[None]:
+def _kept_to_its_end(recording: RecordWriter, cluster: RaceTarget) -> Iterator[None]:
     """Save the record as complete, cancelled or failed. Raises the error of a race that has measured nothing."""
     try:
         yield
@@ -218,7 +218,7 @@ def _kept_to_its_end(recording: RecordWriter, cluster: Raced) -> Iterator[None]:
 def _prepared(
     options: RaceOptions,
     raced: RacedTrack,
-    cluster: Raced,
+    cluster: RaceTarget,
     coordinator: Coordinator,
     recording: RecordWriter,
     progress: Progress,
@@ -257,7 +257,7 @@ def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coo
 
 
 def _raced_track(
-    options: RaceOptions, cluster: Raced, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
+    options: RaceOptions, cluster: RaceTarget, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
 ) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
@@ -415,7 +415,7 @@ def _refuse_missing_features(raced: RacedTrack, dialect: Dialect) -> None:
             dialect.require(feature, f'task "{task.name}"')
 
 
-def _count_what_is_there(raced: RacedTrack, cluster: Raced, coordinator: Coordinator) -> None:
+def _count_what_is_there(raced: RacedTrack, cluster: RaceTarget, coordinator: Coordinator) -> None:
     """Count documents that the race does not write itself, if operations compare counts."""
     traits = [raced.types.of(task.operation).traits for task in raced.challenge.tasks]
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):

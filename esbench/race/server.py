@@ -80,7 +80,7 @@ class RacedServer:
         """Do nothing: what waits in the server is not known."""
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
-        """Do nothing: there is no state to be told."""
+        """Do nothing: the state of a server is not asked for."""
 
     def explain(self, error: EsbenchError) -> str:
         return str(error)

@@ -10,7 +10,7 @@ from esbench.load.coordinator import Coordinator
 from esbench.load.messages import Stock, Target
 from esbench.model import Challenge, Step
 from esbench.operations import OperationTypes
-from esbench.race.cluster import Raced
+from esbench.race.cluster import RaceTarget
 from esbench.record.capacity import CapacitySearch
 
 
@@ -18,7 +18,7 @@ from esbench.record.capacity import CapacitySearch
 class PreparedRace:
     """The parts of a race that are there before its first step."""
 
-    cluster: Raced
+    cluster: RaceTarget
     target: Target
     stock: Stock
     coordinator: Coordinator

@@ -9,7 +9,7 @@ from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
 from esbench.model import Step, Task
-from esbench.race.cluster import Raced
+from esbench.race.cluster import RaceTarget
 from esbench.race.confinement import refuse_names_of_others
 from esbench.race.options import RaceOptions
 from esbench.race.track import RacedTrack
@@ -48,7 +48,7 @@ class RacedTargets:
     track or raw requests.
     """
 
-    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: Raced) -> None:
+    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RaceTarget) -> None:
         self._options = options
         self._raced = raced
         self._cluster = cluster

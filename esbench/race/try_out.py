@@ -104,7 +104,7 @@ class TryOut(Steps):
 
 
 class _Lane:
-    """A session that sends each request on a connection of its own, and keeps what was answered."""
+    """A session that sends each request on a new connection, and keeps what was answered."""
 
     def __init__(self, target: Target, position: int, tried: list[Tried]) -> None:
         self._target = target

@@ -1,6 +1,6 @@
 """Requests whose values are not drawn once for all places: for each repetition of a body, or at each occurrence.
 
-A bulk of a thousand lines, each with values of its own, is one short text that is repeated. What can be drawn ahead is;
+A bulk of a thousand lines, each with other values, is one short text that is repeated. What can be drawn ahead is;
 what depends on the time of the send, or on an earlier reply, is drawn at the send.
 """
 

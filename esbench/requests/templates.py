@@ -295,7 +295,7 @@ class RequestTemplate:
 
     @property
     def may_be_compressed(self) -> bool:
-        """True if it has a body, and no header of its own that says how that is encoded."""
+        """True if it has a body, and no header that says how that is encoded."""
         return self.body is not None and not is_encoded(self._header_names)
 
     def head(self, connection_headers: bytes, compress: bool) -> list[Part]:

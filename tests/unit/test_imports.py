@@ -58,12 +58,13 @@ DOORS = {
     "numpy": {"capacity.curve", "comparison.stats", "corpus.generate", "corpus.sampler"},
     "prometheus_client": {"publish.prometheus"},
     "psutil": {"engine", "record.host", "telemetry"},
+    "pyroaring": {"requests.variables"},
     "rich": {"progress.paint"},
     "scipy": {"capacity.curve", "comparison.stats"},
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download", "publish.grafana"},
     "uvloop": {"null_server", "worker"},
-    "yaml": {"engine", "track.document"},
+    "yaml": {"engine", "loadgen.convert", "track.document"},
     "zstandard": {"corpus.archives", "create_track.documents"},
 }
 
