@@ -77,7 +77,7 @@ def known_of_one(baseline: Side, contender: Side) -> tuple[str, ...]:
     return tuple(
         name
         for side, other in (sides, sides[::-1])
-        if all(cluster.pipeline == OF_OTHERS for record in other.records for cluster in record.clusters.values())
+        if all(cluster.pipeline in OF_OTHERS for record in other.records for cluster in record.clusters.values())
         for name, fact in _facts_of(side, ()).items()
         if fact.is_setting
     )
@@ -196,7 +196,7 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
         "nodes": len(cluster.nodes),
     }
-    if cluster.pipeline == OF_OTHERS:  # an embedded node gets a free port: that is no difference
+    if cluster.pipeline in OF_OTHERS:  # an embedded node gets a free port: that is no difference
         facts["hosts"] = sorted(cluster.hosts)
     for name in ("heap_max_bytes", "jvm"):
         facts[f"node {name}"] = sorted({str(getattr(node, name)) for node in cluster.nodes})

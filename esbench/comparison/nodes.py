@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from esbench.record.index_prefix import index_prefix
 from esbench.record.model import RaceRecord
 
-OF_OTHERS = "benchmark-only"  # the pipeline of clusters that esbench did not start
+OF_OTHERS = ("benchmark-only", "http")  # the pipelines of servers that esbench did not start
 FEWEST_ROUNDS, FEWEST_ON_ONE_NODE = 6, 4
 Rounds = Sequence[tuple[RaceRecord, RaceRecord]]
 
@@ -79,7 +79,7 @@ def _hosts(records: Sequence[RaceRecord]) -> set[str]:
 
 
 def _is_of_others(record: RaceRecord) -> bool:
-    return all(cluster.pipeline == OF_OTHERS for cluster in record.clusters.values())
+    return all(cluster.pipeline in OF_OTHERS for cluster in record.clusters.values())
 
 
 def _nodes(record: RaceRecord) -> tuple[object, ...]:

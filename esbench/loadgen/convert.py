@@ -36,7 +36,7 @@ _CLOCKS: Mapping[str, Mapping[str, Any]] = {
 }
 _HEAD = """\
 # {name}, a file of Loadgen: its requests in order, each value drawn at each occurrence of its variable. Race it with
-#   esbench race --track-path=DIR --pipeline=http --target-hosts={hosts}
+#   esbench race --track-path=DIR --pipeline=http --target-hosts=HOST:PORT
 # {{% set clients = clients | default(1) %}}
 # {{% set duration = duration | default(5) %}}  seconds, unless `requests` (in all) or `rounds` (a client) is given
 version: 2
@@ -155,7 +155,6 @@ class _Converter:
         in_turn = sum(request.execute_repeat_times for request in requests)
         text = _HEAD.format(
             name=self._file.path.name,
-            hosts=",".join(host.partition("://")[2] if host.startswith("http:") else host for host in hosts),
             variables=_literal(_yaml({"variables": variables}) if variables else ""),
             task=elements[0]["name"] if len(elements) == 1 else "requests",
             turns_of_requests="requests" if in_turn == 1 else f"[1, (requests / {in_turn}) | round | int] | max",
