@@ -122,8 +122,7 @@ def _checks(name: str, content: Any, where: str) -> Iterator[Condition]:
         part = condition_of(content, where)
         yield lambda facts: "" if part(facts) else f"holds, and should not: {json.dumps(content)[:200]}"
     elif name in ("exists", "has_fields"):
-        for path in [content] if isinstance(content, str) else content:
-            yield _compared(str(path), "be there", lambda value: True)
+        yield from _exist(name, content, where)
     elif name in _OF_A_GATEWAY:
         raise TrackError(f'the condition "{name}" is about a gateway, and no reply has it', where=where)
     elif name not in _BY_NAME:
@@ -134,6 +133,14 @@ def _checks(name: str, content: Any, where: str) -> Iterator[Condition]:
     else:
         for path, wanted in content.items():
             yield from _BY_NAME[name](str(path), wanted, where)
+
+
+def _exist(name: str, content: Any, where: str) -> Iterator[Condition]:
+    paths = [content] if isinstance(content, str) else content
+    if not isinstance(paths, list):
+        raise TrackError(f'"{name}" takes a list of paths, not {content!r}', where=where)
+    for path in paths:
+        yield _compared(str(path), "be there", lambda value: True)
 
 
 def _compared(path: str, should: str, holds: Callable[[Any], bool]) -> Condition:
@@ -203,8 +210,8 @@ def _is_bounded(holds: Callable[[float, float], bool], bound: float, value: Any)
 def _network(path: str, wanted: Any, where: str) -> Iterator[Condition]:
     tests: list[Callable[[Any], bool]] = []
     for name in wanted if isinstance(wanted, list) else [wanted]:
-        if name in _NETWORKS:
-            tests.append(_NETWORKS[name])
+        if str(name) in _NETWORKS:
+            tests.append(_NETWORKS[str(name)])
             continue
         try:
             tests.append(partial(operator.contains, ipaddress.ip_network(str(name))))

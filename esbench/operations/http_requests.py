@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
-from esbench.measure.verdict import GOOD, Verdict
+from esbench.measure.verdict import CONNECTION_ERRORS, GOOD, TIMEOUT, Verdict
 from esbench.operations.base import MEASURED, OperationType, TaskContext
 from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
-from esbench.operations.parameters import SECONDS, Parameter, flag
+from esbench.operations.parameters import SECONDS, Parameter, flag, whole
 from esbench.operations.replies import http_failure, judge_raw_bulk
-from esbench.requests.exchange import ClientProgram, Exchange, RequestFailed, Script, ScriptSession
+from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
 from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode, parse, plain
@@ -28,13 +28,14 @@ from esbench.units import parse_duration
 
 INVALID = "invalid"  # the kind of failure of an assert that does not hold
 NOT_FOUND = b"not_found"  # in place of a value that no reply has given yet
+METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")  # HEAD has a length without a body
 _ELAPSED, _HEADER = "_ctx.elapsed", "_ctx.response.header"
 
 _REQUEST: Mapping[str, Parameter] = {
     "name": Parameter("its row, under the task's", (str,)),
     "method": Parameter("the HTTP method", (str,), "GET"),
     "path": Parameter("path and query string, beginning with /", required=True),
-    "host": Parameter("the host of the race, HOST:PORT, that it goes to; without it, that of the client", (str,)),
+    "host": Parameter("the host of the race, HOST:PORT, that it goes to: of all requests or of none", (str,)),
     "headers": Parameter("its HTTP headers", (dict,)),
     "body": Parameter("the body", (str,)),
     "repeat": Parameter("how often the body stands in the request", (int,), 1, least=1),
@@ -75,11 +76,14 @@ class HttpRequests(OperationType):
             raise TrackError('"requests" is empty', where=where)
         for number, request in enumerate(params["requests"], 1):
             _check(request, f"request {number}", where)
+        if len({bool(request.get("host")) for request in params["requests"]}) > 1:
+            raise TrackError("some requests name a host, and some none", where=where, hint="name it in all, or in none")
 
     def compile(self, context: TaskContext) -> Program:
         requests = context.params["requests"]
         if len(requests) == 1 and not _decides(requests[0]):
-            return _program(context, requests[0], {}, _judge(requests[0]), name="")
+            (request,) = requests
+            return RepeatedProgram(context, [(_request(context, request, _judge(request)), _drawing(request))])
         return _SequenceProgram(context, requests)
 
 
@@ -94,41 +98,45 @@ def _check(request: Any, name: str, where: str) -> None:
             _REQUEST[key].check(key, value, where)
     if not str(request.get("path") or "").startswith("/"):
         raise TrackError(f'{name}: "path" must begin with "/", not {request.get("path")!r}', where=where)
+    if (method := str(request.get("method") or "GET").upper()) not in METHODS:
+        raise TrackError(f'{name}: unknown method "{method}"', where=where, hint=f"one of {', '.join(METHODS)}")
     if request.get("assert") is not None:
-        condition_of(request["assert"], f"{where}: {name}")
+        condition_of(request["assert"], f"{where}: {name}".removeprefix(": "))
 
 
 def _decides(request: Mapping[str, Any]) -> bool:
-    """True for a request that needs more than its template: another host, a pause, what its reply has ..."""
-    needs = (request.get("times", 1) != 1, *map(request.get, ("host", "register", "pause")))
+    """True for a request that needs more than its template: a host, a pause, what its reply has ..."""
+    needs = ((whole(request.get("times")) or 1) > 1, *map(request.get, ("host", "register", "pause")))
     condition = json.dumps(request.get("assert"))
     return any(needs) or _ELAPSED in condition or _HEADER in condition
 
 
-def _program(
-    context: TaskContext, request: Mapping[str, Any], given: Mapping[str, ValueSource], judge: Judge, name: str
-) -> RepeatedProgram:
-    drawing = Drawing(
-        repeat=request.get("repeat") or 1,
+def _drawing(request: Mapping[str, Any]) -> Drawing:
+    return Drawing(
+        repeat=whole(request.get("repeat")) or 1,
         each_occurrence=True,
         once=request.get("once") or {},
         once_per_repetition=request.get("once-per-repetition") or {},
     )
-    body = request.get("body")
-    whole = RequestTemplate.of(
+
+
+def _request(context: TaskContext, request: Mapping[str, Any], judge: Judge, name: str = "") -> Request:
+    """Return a request whose values are written as they are."""
+    body, headers = request.get("body"), {str(key): plain(each) for key, each in (request.get("headers") or {}).items()}
+    if request.get("host"):  # its connection may have been made for another one
+        headers = {"Host": request["host"], **headers}
+    template = RequestTemplate.of(
         request.get("method") or "GET",
         request["path"],
-        headers={str(key): plain(value) for key, value in (request.get("headers") or {}).items()},
+        headers=headers,
         body="" if body else None,
         where=context.where,
     )
-    template = RequestTemplate(
-        whole.method,
-        tuple(replace(part, encoding=Encoding.TARGET) if isinstance(part, Slot) else part for part in whole.target),
-        whole.headers,
-        tuple(parse(body, Encoding.TEXT)) if body else None,
+    target = tuple(
+        replace(part, encoding=Encoding.TARGET) if isinstance(part, Slot) else part for part in template.target
     )
-    return RepeatedProgram(context, Request(template, judge, name), drawing, given)
+    lines = tuple(parse(body, Encoding.TEXT)) if body else None
+    return Request(RequestTemplate(template.method, target, template.headers, lines), judge, name)
 
 
 def _judge(request: Mapping[str, Any]) -> Judge:
@@ -170,7 +178,6 @@ class _Registered:
 class _Sent:
     """A request of a script: its program for one client, and what is done with its reply."""
 
-    name: str
     exchange: Exchange
     draw: Callable[[], Any]
     lane: int
@@ -182,7 +189,7 @@ class _Sent:
 
 
 class _SequenceProgram:
-    """The program of several requests: each has its own, and every client what its replies have registered."""
+    """The program of requests that draw from the same sources; each client has what its replies have registered."""
 
     finite = False
     feed_waits = 0
@@ -193,36 +200,32 @@ class _SequenceProgram:
         self._ends_when_invalid = flag(context.params.get("ends-when-invalid"), True)
         self._registered = {str(name) for request in requests for name in request.get("register") or {}}
         missing: ValueSource = Drawn(lambda: (NOT_FOUND,) * len(Encoding), at_send=True)  # at most one for each
-        given = dict.fromkeys(self._registered - declared, missing)
-        names = _names(requests)
-        self._programs = [
-            _program(context, request, given, _judge({**request, "assert": None}), name)
-            for request, name in zip(requests, names, strict=True)
+        made = [
+            (_request(context, request, _judge({**request, "assert": None}), name), _drawing(request))
+            for request, name in zip(requests, _names(requests), strict=True)
         ]
-        asked = [request["host"] for request in requests if request.get("host")]
-        self._hosts = tuple(dict.fromkeys(_host(context, host) for host in asked))
-        self._lanes = [
-            self._hosts.index(_host(context, request["host"])) if request.get("host") else 0 for request in requests
-        ]
+        self._program = RepeatedProgram(context, made, dict.fromkeys(self._registered - declared, missing))
+        asked = [_host(context, request["host"]) for request in requests if request.get("host")]
+        self._hosts = tuple(dict.fromkeys(asked))
+        self._lanes = [self._hosts.index(position) for position in asked] or [0] * len(requests)
 
     def client(self, slot: int, headers: bytes) -> Script:
         values: dict[str, Any] = {}
+        own = {
+            name: _Registered(values, name, places, before)
+            for name, (places, before) in self._program.drawn.items()
+            if name in self._registered
+        }
         sent = []
-        for request, program, lane in zip(self._requests, self._programs, self._lanes, strict=True):
-            own = {
-                name: _Registered(values, name, places, before)
-                for name, (places, before) in program.drawn.items()
-                if name in self._registered
-            }
-            client: ClientProgram = program.exchanging(headers, own)
+        for number, (request, lane) in enumerate(zip(self._requests, self._lanes, strict=True)):
+            client: ClientProgram = self._program.exchanging(headers, number, own)
             (exchange,) = client.exchanges
             sent.append(
                 _Sent(
-                    exchange.name,
                     exchange,
                     client.draw,
                     lane,
-                    request.get("times") or 1,
+                    whole(request.get("times")) or 1,
                     condition_of(request["assert"], "") if request.get("assert") is not None else None,
                     request.get("register") or {},
                     _HEADER in json.dumps([request.get("register"), request.get("assert")]),
@@ -232,8 +235,7 @@ class _SequenceProgram:
         return _Sequence(sent, self._hosts, values, self._ends_when_invalid)
 
     def close(self) -> None:
-        for program in self._programs:
-            program.close()
+        self._program.close()
 
 
 def _names(requests: Sequence[Mapping[str, Any]]) -> Sequence[str]:
@@ -273,38 +275,46 @@ class _Sequence:
     async def run(self, session: ScriptSession) -> Verdict:
         failure: RequestFailed | None = None
         for request in self._requests:
-            lane = session.lanes[request.lane]
+            lane, rendered = session.lanes[request.lane], None
             drawn = request.draw()
             for _ in range(request.times):
+                rendered = rendered or request.exchange.render(drawn)  # the same each time
                 try:
-                    with lane.part(request.name):
-                        await self._send(lane, request, drawn)
+                    with lane.part(request.exchange.name):
+                        await self._send(lane, request, drawn, rendered)
                 except RequestFailed as failed:
                     if failed.kind == INVALID and self._ends_when_invalid:
                         raise
-                    failure = failure or failed
-            if request.pause_s:
-                await session.pause(request.pause_s)
+                    failure = max(failure or failed, failed, key=_weight)
+                if request.pause_s:
+                    await session.pause(request.pause_s)
         if failure is not None:
             raise failure
         return GOOD
 
-    async def _send(self, lane: ScriptSession, request: _Sent, drawn: Any) -> None:
+    async def _send(self, lane: ScriptSession, request: _Sent, drawn: Any, rendered: RequestBytes) -> None:
         """Send a request, register what its reply has, and judge it. Raises RequestFailed for a failure."""
         begun_s = time.monotonic()
-        reply = await lane.send(request.exchange.render(drawn))
+        reply = await lane.send(rendered)
         elapsed_ms = int(1000 * (time.monotonic() - begun_s))
         facts = ReplyFacts(reply.status, reply.body, elapsed_ms, self._values, reply.headers)
+        missing = ""
         for name, path in request.register.items():
             try:
                 self._values[name] = facts.get(str(path))
             except KeyError:
-                what = f"the reply has no {path} to register as {name}"
-                raise RequestFailed("nothing to register", what) from None
+                missing = f"the reply has no {path} to register as {name}"
         if request.condition is not None:
             insist(_held(request.condition, facts))
         else:
             insist(request.exchange.judge(reply.status, reply.body, drawn))
+        if missing:
+            raise RequestFailed("nothing to register", missing)
+
+
+def _weight(failure: RequestFailed) -> int:
+    """Return how much a failure says of its turn, which is counted as one: an `assert` most, a status least."""
+    return 2 if failure.kind == INVALID else 1 if failure.kind in (*CONNECTION_ERRORS, TIMEOUT) else 0
 
 
 TYPES = (HttpRequests(),)

@@ -48,8 +48,8 @@ class RawRequest(OperationType):
             raise TrackError(f'unknown method "{params["method"]}"', where=where, hint=f"one of {', '.join(_METHODS)}")
         if not params["path"].startswith("/"):
             raise TrackError(f'"path" must begin with "/": "{params["path"]}"', where=where)
-        if params.get("repeat") and not params.get("body"):
-            raise TrackError('"repeat" is about a body, and there is none', where=where)
+        if params.get("repeat") and not isinstance(params.get("body"), str | list):
+            raise TrackError('"repeat" is about a body of lines: a list, or text', where=where)
         for status in _statuses(params):
             if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
@@ -75,7 +75,7 @@ class RawRequest(OperationType):
         judge = _judge_ignoring(ignored, judge_raw_bulk if is_bulk else judge_plain)
         if params.get("repeat") or params.get("once"):
             drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
-            return RepeatedProgram(context, Request(template, judge), drawing)
+            return RepeatedProgram(context, [(Request(template, judge), drawing)])
         return TemplateProgram(context, [Request(template, judge)])
 
 

@@ -11,7 +11,7 @@ from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
 from esbench.requests.templates import Draw, Layout, RequestTemplate
-from esbench.requests.variables import SequenceSource, ValueSource, make_sources
+from esbench.requests.variables import ValueSource, make_sources, sequence_of
 
 Judge = Callable[[int, bytes, Any], Verdict]
 
@@ -61,8 +61,8 @@ class TemplateProgram:
         self._layout = Layout(slot for request in requests for slot in request.template.slots)
         given = given or {}
         drawn = {name: places for name, places in self._layout.fields.items() if name not in given}
-        sources = {**make_sources(drawn, context), **given}
-        self._sources = [sources[name] for name in self._layout.variables]
+        self._by_name = {**make_sources(drawn, context), **given}
+        self._sources = [self._by_name[name] for name in self._layout.variables]
 
     @property
     def feed_waits(self) -> int:
@@ -87,9 +87,9 @@ class TemplateProgram:
         return program
 
     def close(self) -> None:
-        for name, source in zip(self._layout.variables, self._sources, strict=True):
-            if isinstance(source, SequenceSource):
-                self._ledger.advance(name, source.next_value)
+        for name, source in self._by_name.items():
+            if (sequence := sequence_of(source)) is not None:
+                self._ledger.advance(name, sequence.next_value)
 
 
 class TemplateClientProgram:

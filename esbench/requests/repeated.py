@@ -24,9 +24,9 @@ _Write = tuple[Callable[[], Sequence[bytes]], list[_Place]]
 class Drawing:
     """The rule by which the values of a request are drawn.
 
-    Its body is sent `repeat` times in one request. A variable is drawn once for the head of the request and once for
-    each repetition of the body, or with `each_occurrence` at each of its places. A name of `once` stands for one draw
-    of its variable in the whole request, one of `once_per_repetition` for one in each repetition.
+    Its body is sent `repeat` times in one request. A variable is drawn once in the request; where the body is repeated,
+    once for the head and once for each repetition; with `each_occurrence`, at each of its places. A name of `once` has
+    one draw of its variable in the whole request, one of `once_per_repetition` in each repetition.
     """
 
     repeat: int = 1
@@ -39,46 +39,53 @@ class Drawing:
         name = self.once_per_repetition.get(slot.variable, slot.variable)
         return replace(slot, variable=self.once.get(name, name))
 
+    def drawn_parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Return parts of a template with the variables that are drawn for the names in them."""
+        return tuple(self.drawn_for(part) if isinstance(part, Slot) else part for part in parts)
+
 
 class RepeatedProgram(TemplateProgram):
-    """A program of one request whose values are drawn as `drawing` says. `given`: sources by variable name."""
+    """A program of requests whose values are drawn as the `Drawing` of each says, from sources that they share.
+
+    `given`: sources by variable name. A client sends the first request, unless it is asked for another one.
+    """
 
     def __init__(
         self,
         context: RequestContext,
-        request: Request,
-        drawing: Drawing,
+        requests: Sequence[tuple[Request, Drawing]],
         given: Mapping[str, ValueSource] | None = None,
     ) -> None:
-        def drawn_for(parts: Sequence[Part]) -> tuple[Part, ...]:
-            return tuple(drawing.drawn_for(part) if isinstance(part, Slot) else part for part in parts)
-
-        template = request.template
-        body = None if template.body is None else drawn_for(template.body)
-        drawn = RequestTemplate(template.method, drawn_for(template.target), drawn_for(template.headers), body)
-        super().__init__(context, [replace(request, template=drawn)], given)
-        self._request = request
-        self._drawing = drawing
+        drawn = []
+        for request, drawing in requests:
+            target, headers, body = request.template.target, request.template.headers, request.template.body
+            template = RequestTemplate(
+                request.template.method,
+                drawing.drawn_parts(target),
+                drawing.drawn_parts(headers),
+                None if body is None else drawing.drawn_parts(body),
+            )
+            drawn.append(replace(request, template=template))
+        super().__init__(context, drawn, given)
+        self._drawn_as = requests
 
     @property
     def drawn(self) -> Mapping[str, tuple[Places, ValueSource]]:
         """The places and the source of each variable that is drawn, by name."""
-        fields = self._layout.fields
-        return {
-            name: (fields[name], source) for name, source in zip(self._layout.variables, self._sources, strict=True)
-        }
+        pairs = zip(self._layout.variables, self._sources, strict=True)
+        return {name: (self._layout.fields[name], source) for name, source in pairs}
 
-    def exchanging(self, headers: bytes, own: Mapping[str, ValueSource] | None = None) -> ClientProgram:
-        """Return the client program that draws and sends the request, with these header lines of a connection.
+    def exchanging(
+        self, headers: bytes, number: int = 0, own: Mapping[str, ValueSource] | None = None
+    ) -> ClientProgram:
+        """Return the client program that draws and sends a request, with these header lines of a connection.
 
         `own` are sources of this client, by the name of a variable, in place of those that all clients share.
         """
-        sources = [
-            (own or {}).get(name, source) for name, source in zip(self._layout.variables, self._sources, strict=True)
-        ]
-        return _RepeatedClientProgram(
-            self._request, self._drawing, self._layout, sources, headers, self._context.compress
-        )
+        pairs = zip(self._layout.variables, self._sources, strict=True)
+        sources = [(own or {}).get(name, source) for name, source in pairs]
+        request, drawing = self._drawn_as[number]
+        return _RepeatedClientProgram(request, drawing, self._layout, sources, headers, self._context.compress)
 
 
 class _RepeatedClientProgram:
@@ -163,7 +170,7 @@ class _Draws:
             elif slot.variable in drawing.once_per_repetition:
                 group, key = (of_lines if in_body else of_head), slot.variable
             elif not drawing.each_occurrence:
-                key = slot.variable
+                group, key = (once if drawing.repeat == 1 else group), slot.variable
             _, places = group.setdefault(key, (sources[source].draw, []))
             places += [(each, item) for each in positions]
         self._once = [*once.values(), *of_head.values()]

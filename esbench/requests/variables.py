@@ -32,6 +32,7 @@ PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampl
 _ZIPF_MOST = 5_000_000
 _ARRAY_TYPES = ("number", "string")
 _UUIDS = 256  # made at a time
+_ELEMENT = (None, Encoding.TEXT)  # the last place of what an array may have as its elements
 
 
 class ValueSource(Protocol):
@@ -48,10 +49,14 @@ class ValueSource(Protocol):
 
 @dataclass
 class Drawn:
-    """A source whose `draw` is a given function, which draws one value for all places."""
+    """A source whose `draw` is a given function, which draws one value for all places.
+
+    `sequence`: the source whose numbers the function draws, if it changes those of one.
+    """
 
     draw: Callable[[], Sequence[bytes]]
     at_send: bool = False
+    sequence: SequenceSource | None = None
 
 
 SourceFactory = Callable[[Variable, Places, RequestContext], ValueSource]
@@ -277,21 +282,19 @@ def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueS
     return Drawn(draws().__next__)
 
 
-def _random_array(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    name, size = str(variable.params["variable_key"]), int(variable.params["size"])
-    if name == variable.name:
-        raise _bad(variable, "an array cannot have itself as its elements")
-    draw = make_sources({name: ((None, Encoding.TEXT),)}, context)[name].draw
+def _random_array(variable: Variable, places: Places, context: RequestContext, element: ValueSource) -> ValueSource:
+    """Return the source of an array; the last item of a draw of `element` is one of its elements, as text."""
+    draw, size = element.draw, int(variable.params["size"])
     bracket = variable.params.get("string_bracket", '"') or '"'
     mark = str(bracket).encode() if variable.params.get("variable_type") == "string" else b""
     begin, end = (b"[", b"]") if variable.params.get("square_bracket") else (b"", b"")
     whole = [encoding if encoding is not Encoding.JSON_VALUE or not begin else Encoding.TEXT for _, encoding in places]
 
     def draw_all() -> Sequence[bytes]:
-        text = begin + b",".join([mark + draw()[0] + mark for _ in range(size)]) + end
+        text = begin + b",".join([mark + draw()[-1] + mark for _ in range(size)]) + end
         return tuple([encode(text, encoding) for encoding in whole])
 
-    return Drawn(draw_all)
+    return Drawn(draw_all, element.at_send)
 
 
 def _int_array_bitmap(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -369,7 +372,7 @@ VARIABLE_TYPES: Mapping[str, SourceFactory] = {
     "zipf": _zipf,
     "list": _list,
     "file": _file,
-    "random_array": _random_array,
+    "random_array": _unsupported,  # it is made of another source
     "int_array_bitmap": _int_array_bitmap,
     "uuid": _uuid,
     "now_local": _now(lambda: datetime.now().astimezone().isoformat()),
@@ -386,31 +389,52 @@ VARIABLE_TYPES: Mapping[str, SourceFactory] = {
 
 
 def make_sources(fields: Mapping[str, Places], context: RequestContext) -> dict[str, ValueSource]:
-    """Return variable name -> source of its values, for each used variable.
+    """Return variable name -> source of its values, for each used variable and for the elements of arrays.
 
-    `fields`: variable name -> its places, each (field of a document or None, encoding). Raises TrackError for a
-    variable that neither the track nor the operation declares, for an unknown type or invalid parameters, and for a
-    field of a variable that is not a corpus-document.
+    `fields`: variable name -> its places, each (field of a document or None, encoding). A draw may have more items than
+    these. Raises TrackError for a variable that neither the track nor the operation declares, for an unknown type or
+    invalid parameters, and for a field of a variable that is not a corpus-document.
     """
     declared = {variable.name: variable for variable in (*context.variables, *context.task.operation.variables)}
     corpora = {part.corpus for part in context.documents}
-    sources = {}
-    for name, places in fields.items():
+    elements = {each.params.get("variable_key") for each in declared.values() if each.type == "random_array"}
+    sources: dict[str, ValueSource] = {}
+
+    def make(name: str, arrays: tuple[str, ...] = ()) -> ValueSource:
+        """Return the source of a variable, the same for each of its users; `arrays` are those around it."""
+        if name in sources:
+            return sources[name]
         if name not in declared:
             raise TrackError(f"$[[{name}]] is not declared", where=context.where, hint=did_you_mean(name, declared))
         variable = declared[name]
+        places = (*fields.get(name, ()), *([_ELEMENT] if name in elements else []))
         if variable.type != "corpus-document" and any(field is not None for field, _ in places):
             raise TrackError(f"$[[{name}]] has no fields", where=context.where, hint=f"its type is {variable.type}")
         if variable.type not in VARIABLE_TYPES:
             raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, VARIABLE_TYPES))
         check_variable(variable, corpora)
-        sources[name] = _replacing(variable, places, context)
+        element = None
+        if variable.type == "random_array":
+            if (key := str(variable.params["variable_key"])) in (*arrays, name):
+                raise _bad(variable, "an array cannot have itself as its elements")
+            element = make(key, (*arrays, name))
+        sources[name] = _replacing(variable, places, context, element)
+        return sources[name]
+
+    for name in fields:
+        make(name)
     return sources
 
 
-def _replacing(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    """Return the source of a variable whose values are changed as its `replace` says, before they are encoded."""
-    make, replaced = VARIABLE_TYPES[variable.type], variable.params.get("replace")
+def _replacing(variable: Variable, places: Places, context: RequestContext, element: ValueSource | None) -> ValueSource:
+    """Return the source of a variable whose values are changed as its `replace` says, before they are encoded.
+
+    `element`: the source of an array's elements.
+    """
+    make: SourceFactory = VARIABLE_TYPES[variable.type]
+    if element is not None:
+        make = partial(_random_array, element=element)
+    replaced = variable.params.get("replace")
     if not replaced:
         return make(variable, places, context)
     texts = {str(old).encode(): str(new).encode() for old, new in replaced.items()}
@@ -422,7 +446,12 @@ def _replacing(variable: Variable, places: Places, context: RequestContext) -> V
         values = [found.sub(lambda match: texts[match[0]], value) for value in source.draw()]
         return tuple(map(encode, values, encodings))
 
-    return Drawn(draw, source.at_send)
+    return Drawn(draw, source.at_send, source if isinstance(source, SequenceSource) else None)
+
+
+def sequence_of(source: ValueSource) -> SequenceSource | None:
+    """Return the sequence whose numbers a source draws; None if it draws something else."""
+    return source if isinstance(source, SequenceSource) else source.sequence if isinstance(source, Drawn) else None
 
 
 def _bad(variable: Variable, what: str, hint: str = "") -> TrackError:

@@ -129,8 +129,10 @@ async def test_requests_follow_one_another_with_rows_repeats_and_pauses() -> Non
         {"name": "first", "path": "/c"},
         turns=2,
     )
-    turn = ["GET /a/1", "GET /a/1", "GET /b/1", "pause 0.5", "GET /c"]
-    assert lane.asked == [*turn, *(each.replace("1", "2") for each in turn)]
+    assert lane.asked == [
+        *("GET /a/1", "GET /a/1", "GET /b/2", "pause 0.5", "GET /c"),
+        *("GET /a/3", "GET /a/3", "GET /b/4", "pause 0.5", "GET /c"),
+    ]
     assert lane.parts == 2 * ["first", "first", "request-2", "first-3"]
 
 
@@ -165,7 +167,7 @@ async def test_two_clients_register_apart() -> None:
 async def test_a_failed_request_ends_nothing_and_fails_the_turn() -> None:
     script = of({"path": "/a"}, {"path": "/b"}, {"path": "/c"}).client(0, HEADERS)
     lane = session((500, "broken"), RequestFailed("connection lost", "gone"), "{}")
-    with pytest.raises(RequestFailed, match="HTTP 500: broken"):
+    with pytest.raises(RequestFailed, match="connection lost: gone"):
         await script.run(lane)
     assert lane.asked == ["GET /a", "GET /b", "GET /c"]
 
@@ -176,6 +178,44 @@ async def test_an_assert_that_does_not_hold_ends_the_turn() -> None:
     with pytest.raises(RequestFailed, match=f"{INVALID}: _ctx.elapsed should be lt 0"):
         await of(asked, {"path": "/b"}).client(0, HEADERS).run(lane)
     assert lane.asked == ["GET /a"]
+
+
+async def test_all_repeats_of_a_request_are_the_same_with_a_pause_after_each() -> None:
+    clock = Variable("now", "now_unix_in_nano")
+    made = of({"path": "/$[[now]]", "times": 3, "pause": 1}, variables=(clock,))
+    lane = session("{}")
+    await made.client(0, HEADERS).run(lane)
+    first, *_ = lane.asked
+    assert lane.asked == 3 * [first, "pause 1"]
+
+
+async def test_an_assert_decides_also_where_there_is_nothing_to_register() -> None:
+    asked = {
+        "path": "/login",
+        "assert": {"equals": {"_ctx.response.status": 200}},
+        "register": {"token": "_ctx.response.body_json.token"},
+    }
+    lane = session((401, "{}"))
+    with pytest.raises(RequestFailed, match="_ctx.response.status should be 200, and is 401"):
+        await of(asked, {"path": "/b"}).client(0, HEADERS).run(lane)
+    assert lane.asked == ["GET /login"]
+
+
+async def test_the_gravest_failure_of_a_turn_is_counted() -> None:
+    asked = [{"path": "/a"}, {"path": "/b", "assert": {"exists": ["_ctx.response.nothing"]}}, {"path": "/c"}]
+    made = compiled(context("http-requests", {"requests": asked, "ends-when-invalid": False}))
+    lane = session((404, "{}"), "{}", (500, "{}"))
+    with pytest.raises(RequestFailed, match=INVALID):
+        await made.client(0, HEADERS).run(lane)  # type: ignore[union-attr]
+    assert lane.asked == ["GET /a", "GET /b", "GET /c"]
+
+
+def test_a_request_says_which_host_it_is_for() -> None:
+    script: Any = of({"path": "/", "host": "b:9201"}).client(0, HEADERS)
+    assert script.connections == 1
+    program = of({"path": "/", "host": "b:9201"}, {"path": "/", "host": "a:9200"})
+    heads = [program._program.exchanging(HEADERS, number).draw()[0].decode() for number in (0, 1)]
+    assert [re.findall(r"Host: (\S+)", head) for head in heads] == [["b:9201"], ["a:9200"]]
 
 
 async def test_a_reply_without_what_is_registered_is_a_failure() -> None:
@@ -200,6 +240,8 @@ def test_requests_to_hosts_of_their_own_have_a_lane_for_each() -> None:
         ([{"path": "/"}, {}], 'request 2: "path" must begin with "/", not None'),
         ([{"path": "/", "boddy": "x"}], 'request 1: unknown key "boddy" (did you mean "body"?'),
         ([{"path": "/", "repeat": 0}], '"repeat" must be at least 1'),
+        ([{"path": "/", "method": "HEAD"}], 'request 1: unknown method "HEAD" (one of GET, POST, PUT'),
+        ([{"path": "/", "host": "a:9200"}, {"path": "/"}], "some requests name a host, and some none"),
         ([{"path": "/", "assert": {"equal": {}}}], 'request 1: unknown condition "equal"'),
         ([{"path": "/", "host": "c:1"}], 'a request goes to "c:1", which is no host of the race'),
         ([{"path": "/$[[no]]"}], "$[[no]] is not declared"),
@@ -229,6 +271,14 @@ def test_a_raw_request_repeats_its_body_with_new_values_and_keeps_those_of_its_h
     ]
 
 
-def test_a_repeated_body_must_be_there() -> None:
-    with pytest.raises(TrackError, match='"repeat" is about a body, and there is none'):
-        compiled(context("raw-request", {"path": "/", "repeat": 2}))
+@pytest.mark.parametrize("body", [{}, {"body": {"a": 1}}])
+def test_a_repeated_body_has_lines(body: dict[str, Any]) -> None:
+    with pytest.raises(TrackError, match='"repeat" is about a body of lines: a list, or text'):
+        compiled(context("raw-request", {"path": "/", "repeat": 2, **body}))
+
+
+def test_a_raw_request_that_repeats_nothing_draws_once() -> None:
+    params = {"method": "PUT", "path": "/i/$[[id]]", "body": {"id": "$[[id]]", "b": "$[[b]]"}, "once": {"b": "digit"}}
+    line, body = request("raw-request", params, variables=NUMBERS)
+    assert line == "PUT /i/1"
+    assert body.startswith(b'{"id": 1, "b": ')

@@ -24,7 +24,7 @@ from esbench.model import Variable
 from esbench.requests.context import RequestContext
 from esbench.requests.ledger import Ledger
 from esbench.requests.templates import Encoding
-from esbench.requests.variables import VARIABLE_TYPES, ValueSource, make_sources
+from esbench.requests.variables import VARIABLE_TYPES, ValueSource, make_sources, sequence_of
 
 CONTEXT: RequestContext = compiled.context("get")  # of the task "t"
 ONE = ((None, Encoding.JSON),)
@@ -216,6 +216,22 @@ def test_an_array_in_brackets_is_json_where_a_whole_value_stands() -> None:
 def test_an_array_of_what_is_not_declared_is_an_error() -> None:
     assert "$[[id]] is not declared" in failure("random_array", variable_key="id", size=2)
     assert "cannot have itself as its elements" in failure("random_array", variable_key="v", size=2)
+
+
+def test_elements_of_an_array_are_of_the_same_sequence() -> None:
+    array = Variable("v", "random_array", {"variable_key": "id", "size": 2})
+    context = replace(CONTEXT, variables=(array, Variable("id", "sequence", {"replace": {"3": "three"}})))
+    made = make_sources({"v": ((None, Encoding.TEXT),), "id": ((None, Encoding.PATH),)}, context)
+    assert [made["id"].draw()[0], made["v"].draw()[0], made["id"].draw()[0]] == [b"1", b"2,three", b"4"]
+    sequence = sequence_of(made["id"])
+    assert sequence is not None
+    assert sequence.next_value == 5
+
+
+def test_arrays_of_arrays_end() -> None:
+    arrays = [Variable(name, "random_array", {"variable_key": of, "size": 1}) for name, of in ("ab", "ba")]
+    with pytest.raises(TrackError, match="an array cannot have itself as its elements"):
+        make_sources({"a": ONE}, replace(CONTEXT, variables=tuple(arrays)))
 
 
 def test_a_bitmap_holds_numbers_of_its_range() -> None:
