@@ -93,7 +93,7 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
     raced, info = plan.raced, plan.info
     yield "Dry run", "nothing was started, written or deleted"
     yield "Track", f"{raced.track.name} / {raced.challenge.name}"
-    server = f"{info.distribution} {info.version}".rstrip()
+    server = info.server
     if options.hosts:
         health = f", {plan.health}" if plan.health else ""
         yield "Cluster", f"{server} at {', '.join(map(str, options.hosts))}{health}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from esbench import __version__
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.output import all_figures_option, html_option, report_options
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _FILE = "loadgen.yml"
 _INVALID_STATUS, _ERROR_STATUS = 1, 2  # Loadgen's exit statuses, where its runner asks for them
 _GO_FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
+_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 _REPLACED = {  # options of Loadgen without effect
     "debug": "failed requests are in the record, with the first reply of each kind",
     "log": "--progress and --quiet say what is shown",
@@ -61,7 +63,9 @@ def _as_ours(word: str) -> Sequence[str]:
     if len(name) == 1:
         return [f"-{name}"] if value is None else [f"-{name}", value]
     if name in ("compress", "debug") and value is not None:
-        return [f"--{name}"] if value.lower() in ("true", "1", "t") else []
+        if value.lower() not in (*_TRUE, *_FALSE):
+            raise UsageError(f'"{value}" is neither true nor false', where=f"-{name}")
+        return [f"--{name}"] if value.lower() in _TRUE else []
     return [f"--{name}" if value is None else f"--{name}={value}"]
 
 
@@ -82,6 +86,7 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("--debug", is_flag=True, hidden=True)
 @click.option("--log", hidden=True)
 @click.option("--cpu", type=int, hidden=True)
+@click.version_option(__version__, "-v", "--version", message="esbench %(version)s")
 @click.option("--mem", type=int, hidden=True)
 @click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
 @click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
@@ -134,7 +139,7 @@ def _host(text: str | None) -> str:
 
 def _export(track: LoadgenTrack, folder: Path) -> int:
     track.write(folder)
-    params = [f"{name}:env:{name}" for name in track.params]
+    params = [f"{name}:env:{source}" for name, source in track.sources.items()]
     words = [f"esbench race --track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
     words += [f"--track-params={','.join(params)}"] if params else []
     if track.identity is not None:
@@ -200,7 +205,10 @@ def _options(
     given |= {"timeout": flags["timeout"]} if flags["timeout"] else {}
     hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(given))
     params: dict[str, Any] = {**track.params, "clients": flags["clients"], "duration": duration_s}
-    limits = {"rate": flags["rate"], "requests": _left(track, runner, flags), "rounds": runner.total_rounds}
+    left, rounds = _left(track, runner, flags), runner.total_rounds
+    if left is not None and rounds * flags["clients"] * track.in_turn > left:
+        rounds = 0  # -l ends it before
+    limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
     params |= {name: value for name, value in limits.items() if value is not None and value > 0}
     return RaceOptions(
         home=esbench_home(),
@@ -222,9 +230,9 @@ def _left(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) 
     """Return how many requests -l leaves after the try-out, which counts among them. UsageError if none is left."""
     if flags["requests"] is None or flags["requests"] <= 0:
         return None
-    left: int = flags["requests"] - (0 if runner.no_warm else track.in_turn)
+    left: int = flags["requests"] - (0 if runner.no_warm else track.in_try_out)
     if left <= 0:
-        what = f"leaves nothing after the try-out, which sends {track.in_turn}"
+        what = f"leaves nothing after the try-out, which sends {track.in_try_out}"
         raise UsageError(what, where=f"-l {flags['requests']}", hint="runner: {no_warm: true} leaves the try-out out")
     return left
 

@@ -18,6 +18,7 @@ from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText,
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
+from esbench.record.model import HTTP
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
@@ -26,7 +27,7 @@ SYNTHETIC_DOCUMENTS = 100_000
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
 _ARCHIVE = "use --distribution=ARCHIVE of a build"
 _PIPELINES = Choice(
-    ["embedded", "benchmark-only", "http"],
+    ["embedded", "benchmark-only", HTTP],
     same={"from-distribution": "embedded"},
     gone={"from-sources": _ARCHIVE, "docker": "start the container and give its --target-hosts"},
 )
@@ -185,8 +186,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "max_error_ratio": max_error_ratio,
         "workers": flags["workers"] or default_workers(),
         "hosts": hosts,
-        "any_server": flags["pipeline"] == "http",
-        "answers": flags["answers"] and flags["pipeline"] != "http",
+        "any_server": flags["pipeline"] == HTTP,
+        "answers": flags["answers"] and flags["pipeline"] != HTTP,
         "client_options": client_options,
         "node_settings": merged(
             flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [path.parent])
@@ -233,8 +234,11 @@ def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:
 
 
 def _check_pipeline(flags: Mapping[str, Any]) -> None:
-    if flags["pipeline"] in ("benchmark-only", "http") and not flags["target_hosts"]:
+    if flags["pipeline"] in ("benchmark-only", HTTP) and not flags["target_hosts"]:
         raise UsageError(f"--pipeline={flags['pipeline']} needs --target-hosts")
+    if flags["pipeline"] == HTTP and flags["telemetry"] not in ("", "none"):
+        what = "--telemetry asks for statistics, and any HTTP server has none"
+        raise UsageError(what, where=f"--pipeline={HTTP}", hint="leave it out")
     if flags["pipeline"] == "embedded" and flags["target_hosts"]:
         raise UsageError("--pipeline=embedded starts its own node: leave out --target-hosts")
     if flags["target_hosts"]:

@@ -65,6 +65,11 @@ class ClusterInfo:
     uuid: str = ""
 
     @property
+    def server(self) -> str:
+        """The distribution with its version: elasticsearch 7.10.2."""
+        return f"{self.distribution} {self.version}".rstrip()
+
+    @property
     def version_tuple(self) -> tuple[int, ...]:
         """The version as numbers that can be compared: `8.19.4-SNAPSHOT` as (8, 19, 4)."""
         return tuple(int(number) for number in re.findall(r"\d+", self.version.partition("-")[0]))

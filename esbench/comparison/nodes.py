@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from esbench.record.index_prefix import index_prefix
-from esbench.record.model import RaceRecord
+from esbench.record.model import HTTP, RaceRecord
 
-OF_OTHERS = ("benchmark-only", "http")  # the pipelines of servers that esbench did not start
+OF_OTHERS = ("benchmark-only", HTTP)  # the pipelines of servers that esbench did not start
 FEWEST_ROUNDS, FEWEST_ON_ONE_NODE = 6, 4
 Rounds = Sequence[tuple[RaceRecord, RaceRecord]]
 

@@ -61,7 +61,7 @@ class Failures:
 
     def _told(self, verdict: Verdict, request: bytes, status: int | None, body: bytes) -> Verdict:
         head = request.partition(b"\r\n\r\n")[0]
-        redact = self._redact.knowing(_credentials(head))
+        redact = self._redact.knowing(credentials(head))
         line = head.partition(b"\r\n")[0].removesuffix(b" HTTP/1.1").decode("utf-8", "replace")
         text = body[:_READ].decode("utf-8", "replace")
         evidence = Evidence(beginning(redact(line), _REQUEST), status, beginning(redact(text), _BODY))
@@ -94,7 +94,7 @@ def remedy(failure: Verdict) -> str:
     return "--on-error=continue races on and counts errors"
 
 
-def _credentials(head: bytes) -> Iterator[str]:
+def credentials(head: bytes) -> Iterator[str]:
     """Yield the secrets in a request's own headers, as they stand there and decoded."""
     for value in _SECRET_HEADER.findall(head):
         text = value.decode("latin-1")

@@ -338,7 +338,8 @@ async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, tim
             if not connection.send(request, 0):
                 question.on_idle_loss()
             reply = await question.reply
-            return replace(reply, headers=connection.headers if isinstance(connection, WithHeaders) else {})
+            assert isinstance(connection, WithHeaders)
+            return replace(reply, headers=connection.headers)
     except TimeoutError as error:
         raise RequestFailed("timeout", f"no reply from {host.label} within {timeout_s:g} s") from error
     finally:

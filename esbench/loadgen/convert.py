@@ -7,19 +7,23 @@ Values of environment variables become parameters of the track, which holds none
 from __future__ import annotations
 
 import base64
+import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 import yaml
 
-from esbench.errors import TrackError, UsageError
+from esbench.cluster.options import Host
+from esbench.errors import EsbenchError, TrackError, UsageError, did_you_mean
 from esbench.loadgen.file import Identity, LoadgenFile, LoadgenRequest, LoadgenVariable
+from esbench.model import Variable
 from esbench.operations.http_requests import NOT_FOUND, HttpRequests
+from esbench.requests.variables import check_variable
 
 TRACK_FILE = "track.yml"
 _TAG = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
@@ -37,10 +41,10 @@ _CLOCKS: Mapping[str, Mapping[str, Any]] = {
 _HEAD = """\
 # {name}, a file of Loadgen: its requests in order, each value drawn at each occurrence of its variable. Race it with
 #   esbench race --track-path=DIR --pipeline=http --target-hosts=HOST:PORT
-# {{% set clients = clients | default(1) %}}
+{defaults}# {{% set clients = clients | default(1) %}}
 # {{% set duration = duration | default(5) %}}  seconds, unless `requests` (in all) or `rounds` (a client) is given
 version: 2
-description: The requests of {name}
+description: "The requests of {name}"
 
 {{% raw %}}
 {variables}
@@ -71,16 +75,19 @@ class LoadgenTrack:
     """The track of a Loadgen file, and what a race of it needs besides.
 
     `text` is its track.yml; `files`: name in the track's folder -> file to copy. `params` are the values of its
-    parameters that the environment gives. `hosts` are URLs, in the order of the requests; `identity` is that of all
-    requests, None if they have none or each has its own. `in_turn`: the requests of a turn.
+    parameters that the environment gives; `sources` says where each comes from. `hosts` are URLs, in the order of the
+    requests; `identity` is that of all requests, None if they have none or each has its own. `in_turn`: the requests of
+    a turn; `in_try_out`: those of one that sends each once.
     """
 
     text: str
     files: Mapping[str, Path]
     params: Mapping[str, str]
+    sources: Mapping[str, str]
     hosts: Sequence[str]
     identity: Identity | None
     in_turn: int
+    in_try_out: int
 
     def write(self, folder: Path) -> None:
         """Write the track into a folder, which is made. Raises UsageError if that is not possible."""
@@ -119,32 +126,53 @@ def _yaml(content: Any, indent: int = 0) -> str:
     return "\n".join(f"{' ' * indent}{line}" if line else "" for line in text.rstrip("\n").split("\n"))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """The place of a request: `host` as HOST:PORT, its path with query, and the user that its URL names."""
+
+    scheme: str
+    host: str
+    path: str
+    user: Identity | None
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}"
+
+
 class _Converter:
     def __init__(self, file: LoadgenFile, environment: Mapping[str, str], host: str) -> None:
         self._file = file
         self._environment = environment
         self._host = host
         self._params: dict[str, str] = {}
-        self._registered = {name for request in file.requests for name in request.register}
-        self._variables = {variable.name for variable in file.variables}
+        self._sources: dict[str, str] = {}
+        self._defaults: dict[str, str] = {}
+        self._registered = dict.fromkeys(name for request in file.requests for name in request.register)
+        self._variables = {variable.name: variable for variable in file.variables}
         aliases = (
             name for each in file.requests for name in (*each.runtime_variables, *each.runtime_body_line_variables)
         )
         self._names = _identifiers([*self._variables, *self._registered, *aliases])
+        headers = " ".join(value for each in file.requests for value in each.headers.values())
+        self._secret = {match[1] for match in _ENV.finditer(headers)}  # what headers hold is shown nowhere
 
     def track(self) -> LoadgenTrack:
         requests = self._file.requests
         places = [self._place(request) for request in requests]
-        hosts = tuple(dict.fromkeys(url for url, _ in places))
+        if len({place.scheme for place in places}) > 1:
+            what = "some requests go to https, and some to http"
+            raise UsageError(what, where=str(self._file.path), hint="put them into two files")
+        hosts = tuple(dict.fromkeys(place.url for place in places))
         if self._host and len(hosts) > 1:
             what = f"--target-hosts would stand for {len(hosts)} hosts: {', '.join(hosts)}"
             raise UsageError(what, hint="take them from the environment: url: $[[env.NAME]]/...")
         own_hosts, hosts = len(hosts) > 1, (self._host,) if self._host else hosts
-        identities = [request.basic_auth or self._file.runner.default_basic_auth for request in requests]
+        identities = [self._identity(*pair) for pair in zip(requests, places, strict=True)]
         is_shared = len(set(identities)) == 1
         elements = [
-            self._element(request, path, url if own_hosts else "", None if is_shared else identity)
-            for request, (url, path), identity in zip(requests, places, identities, strict=True)
+            self._element(request, place, own_hosts, None if is_shared else identity)
+            for request, place, identity in zip(requests, places, identities, strict=True)
         ]
         elements = [{"name": name, **element} for element, name in zip(elements, _row_names(elements), strict=True)]
         operation: dict[str, Any] = {"requests": elements}
@@ -154,20 +182,30 @@ class _Converter:
         variables = [self._variable(each, files) for each in self._file.variables]
         in_turn = sum(request.execute_repeat_times for request in requests)
         text = _HEAD.format(
-            name=self._file.path.name,
+            name=re.sub(r'[{}%#"\\]', "_", self._file.path.name),
+            defaults="".join(
+                f"# {{% set {name} = {name} | default({json.dumps(value)}) %}}\n"
+                for name, value in self._defaults.items()
+            ),
             variables=_literal(_yaml({"variables": variables}) if variables else ""),
             task=elements[0]["name"] if len(elements) == 1 else "requests",
-            turns_of_requests="requests" if in_turn == 1 else f"[1, (requests / {in_turn}) | round | int] | max",
+            turns_of_requests="requests" if in_turn == 1 else f"[1, requests // {in_turn}] | max",
             turns_of_rate="rate" if in_turn == 1 else f"rate / {in_turn}",
             kind=HttpRequests.name,
             operation=_literal(_yaml(operation, indent=6)),
         )
-        return LoadgenTrack(text, files, self._params, hosts, self._credentials(identities[0], is_shared), in_turn)
+        identity = identities[0] if is_shared else None
+        return LoadgenTrack(text, files, self._params, self._sources, hosts, identity, in_turn, len(requests))
 
-    def _credentials(self, identity: Identity | None, is_shared: bool) -> Identity | None:
-        if identity is None or not is_shared:
+    def _identity(self, request: LoadgenRequest, place: _Place) -> Identity | None:
+        """Return the user of a request, with the values of environment variables; None if it has none.
+
+        A header Authorization says it better.
+        """
+        if any(name.lower() == "authorization" for name in request.headers):
             return None
-        return Identity(self._resolved(identity.username), self._resolved(identity.password))
+        found = request.basic_auth or self._file.runner.default_basic_auth
+        return place.user if found is None else Identity(*map(self._resolved, (found.username, found.password)))
 
     # Addresses
 
@@ -183,64 +221,78 @@ class _Converter:
     def _resolved(self, text: str) -> str:
         return _ENV.sub(lambda match: self._value(match[1]), text)
 
-    def _place(self, request: LoadgenRequest) -> tuple[str, str]:
-        """Return the URL of the host of a request, and its path with query, which may hold variables."""
+    def _place(self, request: LoadgenRequest) -> _Place:
         first = _ENV.match(request.url)  # an environment variable may hold scheme and host
         url = request.url if first is None else self._value(first[1]) + request.url[first.end() :]
         if url.startswith("/"):
-            return self._endpoint(request), url
+            place = self._endpoint(request)
+            return replace(place, path=url)
         match = _URL.fullmatch(url)
         if match is None:
-            raise TrackError(f'"{request.url}" is no URL', where=request.where, hint="say http://HOST:PORT/PATH")
-        host = self._resolved(match["host"])
-        if "$[[" in host:
-            what = f'the host of "{request.url}" is drawn'
-            raise TrackError(what, where=request.where, hint="name each host in a request of its own")
-        user = f"{match['user']}@" if match["user"] else ""
+            what = f'"{_without_user(request.url)}" is no URL'
+            raise TrackError(what, where=request.where, hint="say http://HOST:PORT/PATH")
         rest = match["rest"] if match["rest"].startswith("/") else f"/{match['rest']}"
-        return f"{match['scheme']}://{user}{host}", rest
+        return self._address(match, rest, request.where)
 
-    def _endpoint(self, request: LoadgenRequest) -> str:
-        """Return the URL of the host of requests that name none."""
+    def _endpoint(self, request: LoadgenRequest) -> _Place:
+        """Return the place of requests that name no host."""
         endpoint = self._resolved(self._file.runner.default_endpoint) or self._host
         if not endpoint:
             hint = "say http://HOST:PORT/PATH, or give runner: {default_endpoint: ...} or --target-hosts"
             raise TrackError(f'"{request.url}" names no host', where=request.where, hint=hint)
         match = _URL.fullmatch(endpoint if "://" in endpoint else f"http://{endpoint}")
         if match is None:
-            raise UsageError(f'"{endpoint}" is no URL', where=f"{self._file.path}: default_endpoint")
-        user = f"{match['user']}@" if match["user"] else ""
-        return f"{match['scheme']}://{user}{match['host']}"
+            raise UsageError(f'"{_without_user(endpoint)}" is no URL', where=f"{self._file.path}: default_endpoint")
+        return self._address(match, "/", request.where)
+
+    def _address(self, match: re.Match[str], path: str, where: str) -> _Place:
+        """Return the place that a URL names. Raises TrackError for a host that is drawn, or is none."""
+        scheme, host = match["scheme"], self._resolved(match["host"])
+        if "$[[" in host:
+            what = f'the host "{host}" is drawn'
+            raise TrackError(what, where=where, hint="name each host in a request of its own")
+        try:
+            parts = urlsplit(f"{scheme}://{host}")
+            name, port = parts.hostname or "", parts.port or (443 if scheme == "https" else 80)
+        except ValueError as error:
+            raise TrackError(f'"{host}" is no host: {error}', where=where) from None
+        user, _, password = (unquote(part) for part in self._resolved(match["user"] or "").partition(":"))
+        return _Place(scheme, str(Host(name, port)), path, Identity(user, password) if user else None)
 
     # Requests
 
-    def _element(self, request: LoadgenRequest, path: str, url: str, identity: Identity | None) -> dict[str, Any]:
+    def _element(
+        self, request: LoadgenRequest, place: _Place, own_hosts: bool, identity: Identity | None
+    ) -> dict[str, Any]:
         """Return a request as an element of http-requests, without what is as usual."""
         texts = _Texts(self, request)
-        headers = {name: texts.of(value) for name, value in request.headers.items()}
+        headers = {} if request.simple else {name: texts.of(value) for name, value in request.headers.items()}
         if identity is not None:
             headers["Authorization"] = self._authorization(identity)
+        body = "" if request.simple else texts.of(request.body, in_body=True)
         element: dict[str, Any] = {
             "method": request.method,
-            "path": re.sub(r"[\x00-\x20\x7f]", lambda match: quote(match[0]), texts.of(path)),
-            "host": url.partition("://")[2].rpartition("@")[2],
+            "path": re.sub(r"[\x00-\x20\x7f]", lambda match: quote(match[0]), texts.of(place.path)),
+            "host": place.host if own_hosts else "",
             "headers": headers,
-            "body": texts.of(request.body),
-            "repeat": request.body_repeat_times if request.body else 1,
+            "body": body,
+            "repeat": request.body_repeat_times if body else 1,
             "once": texts.once,
             "once-per-repetition": texts.once_per_repetition,
             "times": request.execute_repeat_times,
             "register": {self._names[name]: path for name, path in request.register.items()},
-            "assert": request.condition,
+            "assert": request.asserted,
             "pause": f"{request.sleep_ms}ms" if request.sleep_ms else "",
         }
         return {key: value for key, value in element.items() if value and (key not in ("repeat", "times") or value > 1)}
 
     def _authorization(self, identity: Identity) -> str:
-        """Return the header of a request that does not share the others' user: a parameter of the track."""
-        pair = f"{self._resolved(identity.username)}:{self._resolved(identity.password)}"
-        name = f"authorization_{1 + sum(each.startswith('authorization_') for each in self._params)}"
-        self._params[name] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        """Return the header of a request whose user is not that of all: a parameter of the track."""
+        header = f"Basic {base64.b64encode(f'{identity.username}:{identity.password}'.encode()).decode()}"
+        known = {value: name for name, value in self._params.items()}
+        name = known.get(header, f"authorization_{len(self._params) + 1}")
+        self._params[name] = header
+        self._sources[name] = name.upper()
         return f"{_BEGIN}{name}{_END}"
 
     def identifier(self, name: str) -> str | None:
@@ -252,44 +304,53 @@ class _Converter:
         return self._names[name]
 
     def parameter(self, name: str) -> str:
-        """Return the place of an environment variable's value in a text of the track."""
-        param = _identifier(name)
-        self._params[param] = self._value(name)
+        """Return the place of an environment variable's value in a text of the track.
+
+        A value of the file is the parameter's default there; one of the environment is given to the race.
+        """
+        param = _identifier(f"{'secret' if name in self._secret else 'env'}_{name}")
+        value = self._value(name)
+        if name in self._file.env:
+            self._defaults[param] = self._file.env[name]
+        if value != self._defaults.get(param):
+            self._params[param], self._sources[param] = value, name
         return f"{_BEGIN}{param}{_END}"
 
     # Variables
 
     def _variable(self, variable: LoadgenVariable, files: dict[str, Path]) -> dict[str, Any]:
-        """Return a variable of the track; a file that it reads is added to `files`."""
-        keys = dict(variable.keys)
-        kind = variable.type
+        """Return a variable of the track; a file that it reads is added to `files`. Raises TrackError for a fault."""
+        kind, keys = self._as_ours(variable, files)
+        name = self._names[variable.name]
+        try:
+            check_variable(Variable(name, kind, keys), None)
+        except EsbenchError as error:
+            what = f'variable "{variable.name}": {error.what}'
+            raise TrackError(what, where=variable.where, hint=error.hint) from None
+        return {"name": name, "type": kind, **keys}
+
+    def _as_ours(self, variable: LoadgenVariable, files: dict[str, Path]) -> tuple[str, dict[str, Any]]:
+        """Return type and keys of a variable as tracks have them."""
+        kind, keys = variable.type, dict(variable.keys)
         if kind in ("file", "list"):
-            data = [text for each in keys.get("data") or () if (text := str(each).strip())]
-            keys = {key: keys[key] for key in ("path", "replace") if key in keys}
-            if kind == "list" and not data:
-                raise TrackError(f'the list "{variable.name}" has no data', where=variable.where)
-            keys |= {"data": data} if data else {}
-            if "path" in keys:
-                kind, keys["path"] = "file", self._copied(variable, files)
-        elif kind in ("sequence", "sequence64"):
-            kind, keys = "sequence", _sequence(keys)
-        elif kind in _CLOCKS:
-            kind, keys = "now_with_format", {**_CLOCKS[kind], **_kept(keys, "replace")}
-        elif kind == "now_with_format" and "%" in str(keys.get("format")):
+            data = [text for each in keys.pop("data", ()) if (text := each.strip())]
+            if kind == "file" or "path" in keys:
+                keys["path"] = self._copied(variable, files)
+                kind = "file"
+            return kind, {**keys, "data": data} if data or kind == "list" else keys
+        if kind in ("sequence", "sequence64"):
+            return "sequence", _sequence(keys)
+        if kind in _CLOCKS:
+            return "now_with_format", {**_CLOCKS[kind], **keys}
+        if kind == "now_with_format" and "%" in keys.get("format", ""):
             what = f'"{keys["format"]}" is no layout of Go, which shows how it writes 2006-01-02 15:04:05'
             raise TrackError(what, where=variable.where)
-        elif kind in ("range", "int_array_bitmap"):
-            keys = {"from": 0, **keys}
-        elif kind == "random_array":
-            keys |= self._array(variable)
-        return {"name": self._names[variable.name], "type": kind, **keys}
-
-    def _array(self, variable: LoadgenVariable) -> dict[str, Any]:
-        name = str(variable.keys.get("variable_key") or "")
-        if name not in self._variables:
-            what = f'the elements of "{variable.name}" are of no variable of the file: variable_key: "{name}"'
-            raise TrackError(what, where=variable.where)
-        return {"variable_key": self._names[name], "size": variable.keys.get("size", 0)}
+        if kind == "random_array":
+            if (of := keys.get("variable_key", "")) not in self._variables:
+                what = f'the elements of "{variable.name}" are of no variable of the file: variable_key: "{of}"'
+                raise TrackError(what, where=variable.where, hint=did_you_mean(of, self._variables))
+            return kind, {"size": 0, **keys, "variable_key": self._names[of]}
+        return kind, {"from": 0, **keys} if kind in ("range", "int_array_bitmap") else keys
 
     def _copied(self, variable: LoadgenVariable, files: dict[str, Path]) -> str:
         """Return the name that a file of values gets in the track's folder."""
@@ -313,13 +374,14 @@ class _Texts:
         self.once: dict[str, str] = {}
         self.once_per_repetition: dict[str, str] = {}
 
-    def of(self, text: str) -> str:
-        return _TAG.sub(lambda match: self._tag(match[1]), text)
+    def of(self, text: str, *, in_body: bool = False) -> str:
+        """Return a text of the request; the names of lines have values in its body alone."""
+        return _TAG.sub(lambda match: self._tag(match[1], in_body), text)
 
-    def _tag(self, name: str) -> str:
+    def _tag(self, name: str, in_body: bool) -> str:
         if name.startswith("env."):
             return self._converter.parameter(name.removeprefix("env."))
-        aliases = {**self._of_request, **self._of_lines}
+        aliases = {**self._of_request, **(self._of_lines if in_body else {})}
         followed = {name}
         while (target := aliases.get(name)) in self._of_request and target not in followed:
             followed.add(name := str(target))  # which has the value of this one
@@ -329,7 +391,8 @@ class _Texts:
         if name not in aliases:
             return f"$[[{variable}]]"
         alias = self._converter.alias(name)
-        (self.once_per_repetition if name in self._of_lines else self.once)[alias] = variable
+        is_of_lines = in_body and name in self._of_lines
+        (self.once_per_repetition if is_of_lines else self.once)[alias] = variable
         return f"$[[{alias}]]"
 
 
@@ -339,9 +402,13 @@ def _kept(keys: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def _sequence(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a sequence that begins behind its `from`, and with 0 again when it has reached `to`."""
-    first, last = int(keys.get("from", 0)), int(keys.get("to", 0))
+    first, last = keys.get("from", 0), keys.get("to", 0)
     found: dict[str, Any] = {"from": first + 1 if first < last or not last else 0, **_kept(keys, "replace")}
     return {**found, "to": last, "again-from": 0} if last else found
+
+
+def _without_user(url: str) -> str:
+    return re.sub(r"://[^/@]*@", "://", url)
 
 
 def _identifier(name: str) -> str:

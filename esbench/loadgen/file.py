@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from esbench.errors import TrackError, UsageError, did_you_mean
 from esbench.operations.conditions import condition_of
@@ -79,8 +82,9 @@ class LoadgenRequest:
     runtime_variables: Mapping[str, str]
     runtime_body_line_variables: Mapping[str, str]
     register: Mapping[str, str]
-    condition: Mapping[str, Any] | None
+    asserted: Mapping[str, Any] | None
     sleep_ms: int
+    simple: bool  # it has neither headers nor a body, whatever the file says
     where: str
 
 
@@ -132,7 +136,7 @@ def read_loadgen(path: Path) -> LoadgenFile:
     if root.find("tests") is not None:
         root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
     if not root.get("requests"):
-        root.fail("the file has no requests", did_you_mean("requests", root.value) if root.value else "")
+        root.fail("the file has no requests", "requests: is a list of what to send")
     runner = root.find("runner")
     return LoadgenFile(
         path=path,
@@ -150,31 +154,54 @@ def _known(node: DocumentNode, keys: Collection[str], what: str) -> None:
             node[key].fail(f'{what} has no "{key}"', did_you_mean(str(key), keys))
 
 
+def _kind(value: object) -> str:
+    """Return what a value is, without the value: it may be a secret."""
+    return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else "text"
+
+
 def _mapping(node: DocumentNode, key: str) -> Mapping[str, Any]:
     """Return the mapping of a key, empty without it. Raises TrackError for anything else."""
     value = node.get(key, {})
     if not isinstance(value, Mapping):
-        node[key].fail(f'"{key}" must be a mapping, not {str(value)[:100]}')
+        node[key].fail(f'"{key}" must be a mapping, not {_kind(value)}')
     return value
+
+
+def _list(node: DocumentNode, key: str) -> Iterator[DocumentNode]:
+    """Yield the elements of a list; none without the key. Raises TrackError for anything else."""
+    value = node.get(key, [])
+    if not isinstance(value, list):
+        node[key].fail(f'"{key}" must be a list, not {_kind(value)}')
+    yield from node[key] if value else ()
 
 
 def _nodes(node: DocumentNode, key: str) -> Iterator[DocumentNode]:
     """Yield the mappings of a list."""
-    value = node.get(key, [])
-    if not isinstance(value, list):
-        node[key].fail(f'"{key}" must be a list, not {str(value)[:100]}')
-    for element in node[key] if value else ():
+    for element in _list(node, key):
         if not isinstance(element.value, Mapping):
-            element.fail(f'"{key}" has mappings, not {str(element.value)[:100]}')
+            element.fail(f'"{key}" has mappings, not {_kind(element.value)}')
         yield element
 
 
+@lru_cache(maxsize=1)
+def _written(text: str) -> Any:
+    """Return the content of a YAML text with all scalars as they are written: 010 is no number."""
+    return yaml.load(text, Loader=yaml.CBaseLoader)  # it makes nothing but text, lists and mappings  # nosec B506
+
+
 def _plain(node: DocumentNode) -> str:
-    """Return a value that YAML may have read as a number or a boolean as the text that it was written as."""
-    value = node.value
-    if isinstance(value, list | Mapping):
-        node.fail(f"{node.label} must be text, not {str(value)[:100]}")
-    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+    """Return a scalar as it is written, whatever YAML takes it for; "" for null."""
+    if isinstance(node.value, list | Mapping):
+        node.fail(f"{node.label} must be text, not {_kind(node.value)}")
+    if node.value is None:
+        return ""
+    written = _written(node.rendered.text)
+    for key in node.path:
+        try:
+            written = written[key]
+        except LookupError:  # of a mapping that was merged (<<)
+            return str(node.value)
+    return str(written)
 
 
 def _text(node: DocumentNode, key: str, default: str = "") -> str:
@@ -216,7 +243,7 @@ def _identity(node: DocumentNode, key: str) -> Identity | None:
 
 def _runner(node: DocumentNode) -> RunnerOptions:
     if not isinstance(node.value, Mapping):
-        node.fail(f'"runner" must be a mapping, not {str(node.value)[:100]}')
+        node.fail(f'"runner" must be a mapping, not {_kind(node.value)}')
     _known(node, _RUNNER_KEYS, "runner")
     statuses = node.get("valid_status_codes_during_warmup", [])
     if not isinstance(statuses, list) or not all(isinstance(each, int) for each in statuses):
@@ -252,8 +279,24 @@ def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
         if kind not in TYPES:
             place = node["type"] if node.find("type") is not None else node
             place.fail(f'unknown type of a variable: "{kind}"', did_you_mean(kind, TYPES))
-        keys = {key: value for key, value in node.value.items() if key not in ("name", "type") and value is not None}
-        yield LoadgenVariable(name, kind, keys, node.where)
+        yield LoadgenVariable(name, kind, _keys(node), node.where)
+
+
+def _keys(node: DocumentNode) -> dict[str, Any]:
+    """Return the keys of a variable but its name and type: numbers and flags as such, all else as it is written."""
+    keys: dict[str, Any] = {}
+    for key in node.value:
+        if node.find(key) is None or key in ("name", "type"):
+            continue
+        if key == "data":
+            keys[key] = [_plain(element) for element in _list(node, key)]
+        elif key == "replace":
+            keys[key] = _names(node, key)
+        elif key in ("from", "to", "size"):
+            keys[key] = _number(node, key, 0, 0)
+        else:
+            keys[key] = _flag(node, key) if key == "square_bracket" else _plain(node[key])
+    return keys
 
 
 def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
@@ -267,12 +310,12 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
         _known(node, _REQUEST_KEYS, "a request")
         if not _text(node, "url"):
             node.fail('a request has a "url"')
-        condition = item.find("assert")
-        if condition is not None:
+        asserted = item.find("assert")
+        if asserted is not None:
             try:
-                condition_of(condition.value, "")
+                condition_of(asserted.value, "")
             except TrackError as error:
-                raise condition.failed(error) from None
+                raise asserted.failed(error) from None
         sleep = item.find("sleep")
         if sleep is not None:
             _known(sleep, ("sleep_in_milli_seconds",), "sleep")
@@ -287,7 +330,8 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
             runtime_variables=_names(node, "runtime_variables"),
             runtime_body_line_variables=_names(node, "runtime_body_line_variables"),
             register=_pairs(item, "register"),
-            condition=None if condition is None else condition.value,
+            asserted=None if asserted is None else asserted.value,
             sleep_ms=0 if sleep is None else _number(sleep, "sleep_in_milli_seconds", 0, 0),
+            simple=_flag(node, "simple_mode"),
             where=node.where,
         )

@@ -29,6 +29,7 @@ from esbench.record.secrets import Redactor
 from esbench.record.store import RaceFolder
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
+from esbench.worker.preparation import context_of
 
 _REQUESTS = 200  # of a task
 _POSITIONS = tuple(number * (number + 1) // 2 for number in range(_REQUESTS))  # dense at first, up to 19,900
@@ -192,7 +193,14 @@ class ReadTasks:
     def _context(self, task: Task) -> TaskContext:
         """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""
         before = replace(self._coordinator.ledger, next_values={})
-        return context_of_one(task, self._options, self._target, self._stock, before, Ledger())
+        target = replace(self._target, options=replace(self._target.options, http_compress=False))
+        return context_of(
+            *(task, target, self._stock),
+            seed=self._options.seed,
+            race_id=self._options.race_id,
+            before=before,
+            ledger=Ledger(),
+        )
 
     def _held(self) -> Iterator[Line]:
         """Yield the documents that the indices of the track hold. Raises EsbenchError if the cluster fails."""
@@ -205,27 +213,3 @@ def _has_any_length(task: Task, step: Step) -> bool:
     """True if a task ends by time, or with another one, so that it sends as many requests as the cluster answers."""
     ends_others = task.name in step.completed_by and len(step.completed_by) == 1
     return measured_period_s(task) is not None or (bool(step.completed_by) and not ends_others)
-
-
-def context_of_one(
-    task: Task, options: RaceOptions, target: Target, stock: Stock, before: Ledger, ledger: Ledger
-) -> TaskContext:
-    """Return the context in which a single worker with one client makes a task's requests."""
-    return TaskContext(
-        task=task,
-        dialect=target.dialect,
-        indices=stock.indices,
-        corpora=stock.corpora,
-        documents=stock.documents,
-        variables=stock.variables,
-        seed=options.seed,
-        race_id=options.race_id,
-        slots=(0,),
-        hosts=target.hosts,
-        stripe=0,
-        stripes=1,
-        before=before,
-        ledger=ledger,
-        data_streams=stock.data_streams,
-        templates=stock.templates,
-    )

@@ -17,10 +17,9 @@ from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter
-from esbench.record.model import ClusterFacts
+from esbench.record.model import HTTP, ClusterFacts
 from esbench.telemetry.watch import Telemetry
 
-HTTP = "http"  # the pipeline, and the distribution in the record
 _CONNECT_S = 3.0
 
 

@@ -75,7 +75,7 @@ class RacedTargets:
         if self._options.other_prefixes:
             prefix = index_prefix(self._options.track_params)
             refuse_names_of_others(self._raced.track, self._raced.challenge, self.names, prefix)
-        if not self._options.hosts:
+        if not self._options.hosts or self._options.any_server:
             return ()
         self._refuse_missing()
         try:
@@ -96,6 +96,8 @@ class RacedTargets:
 
     def found(self) -> tuple[FoundIndex, ...]:
         """Return the race's indices that are there now. ClusterError if the cluster does not say."""
+        if self._options.any_server:
+            return ()
         deleted = self._to_be_deleted()
         return self._described({**self._identities(self.names), **deleted}, deleted)
 
@@ -121,7 +123,7 @@ class RacedTargets:
 
         Those of a node that ends with the race are not.
         """
-        is_left = self._options.hosts or self._options.keep_node
+        is_left = (self._options.hosts and not self._options.any_server) or self._options.keep_node
         if not is_left or self._before is None or not any(map(self._may_make, (t for s in steps for t in s.tasks))):
             return
         try:
@@ -151,8 +153,7 @@ class RacedTargets:
         return bool(task.operation.python or traits.creates or traits.sends_corpora)
 
     def _identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
-        names = tuple(names)
-        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S) if names else {}
+        return self._cluster.client.identities(names, timeout_s=_TIMEOUT_S)
 
     def _to_be_deleted(self) -> dict[str, IndexIdentity]:
         """Return the indices that the race deletes; those of data streams are deleted with these only."""

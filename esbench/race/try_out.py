@@ -5,44 +5,50 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import RaceError
 from esbench.events.progress import Progress
+from esbench.load.failures import credentials
 from esbench.load.messages import Target
 from esbench.load.transport import ask, header_lines
+from esbench.measure.verdict import Verdict
 from esbench.model import Challenge, Step, Task
 from esbench.operations import OperationTypes
-from esbench.operations.drawn import RenderedRequest, as_drawn
-from esbench.race.answers import context_of_one
+from esbench.operations.drawn import VariableScript, as_drawn
 from esbench.race.options import RaceOptions
 from esbench.race.steps import PreparedRace, Steps
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import HttpScript, Reply, RequestBytes, RequestFailed, ScriptSession
 from esbench.requests.ledger import Ledger
+from esbench.worker.preparation import context_of
 
 _SHOWN = 200  # characters of a reply
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A request that was tried, and its reply: `status` is 0 if none came, and `said` then the reason."""
+    """A request that was tried, and its reply: `status` is 0 if none came, and `said` then the reason.
+
+    `fault`: why a reply whose status is good is a failure; "" if it is none.
+    """
 
     request: str
     status: int
     said: str
+    fault: str = ""
 
     def __str__(self) -> str:
-        return f"{self.request}: {self.status or 'no reply'}{f', {self.said}' if self.said else ''}"
+        return ", ".join(filter(None, [f"{self.request}: {self.status or 'no reply'}", self.fault, self.said]))
 
 
 class TryOut(Steps):
     """The steps of a challenge, each of whose requests is tried before; and which end after a time, if there is one.
 
-    `goes_on` is asked if a try-out failed; without it the race ends. `valid`: statuses that are no failure; none: those
-    below 400. `duration_s`: of each step; None: as long as the track says.
+    `goes_on` is asked if a try-out failed. `valid`: statuses that are no failure, besides those below 400.
+    `duration_s`: of each step; None: as long as the track says.
     """
 
     def __init__(
@@ -80,27 +86,42 @@ class TryOut(Steps):
         return time.monotonic() >= self._ends_s
 
     def _has_failed(self, tried: Tried) -> bool:
-        return tried.status not in self._valid if self._valid else not 0 < tried.status < 400
+        return bool(tried.fault) or not (0 < tried.status < 400 or tried.status in self._valid)
 
     def _try(self, task: Task, prepared: PreparedRace) -> Sequence[Tried]:
         """Send the requests of a task once, as its first client would. What they draw of sequences counts as drawn."""
-        coordinator, ledger = prepared.coordinator, Ledger()
-        tried_task = replace(task, name=f"{task.name} try-out")  # whose uuids are others than the task's
-        context = context_of_one(tried_task, self._options, prepared.target, prepared.stock, coordinator.ledger, ledger)
+        coordinator, target, ledger = prepared.coordinator, prepared.target, Ledger()
+        context = context_of(
+            replace(task, name=f"{task.name} try-out"),  # whose uuids are others than the task's
+            target,
+            prepared.stock,
+            seed=self._options.seed,
+            race_id=self._options.race_id,
+            before=coordinator.ledger,
+            ledger=ledger,
+        )
         program = self._types.of(task.operation).compile(context)
         tried: list[Tried] = []
         try:
-            made = program.client(0, header_lines(prepared.target.hosts[0], prepared.target.options))
+            made = program.client(0, header_lines(target.hosts[0], target.options))
             positions = made.hosts if isinstance(made, HttpScript) and made.hosts else (0,)
-            first, *_ = lanes = [_Lane(prepared.target, position, tried) for position in positions]
+            first, *_ = lanes = [_Lane(target, position, tried) for position in positions]
             first.lanes = lanes
-            script = as_drawn(made)
-            with suppress(RequestFailed):  # it is among those that were tried
-                asyncio.run(script.play(first, script.draw()))
+            verdict = asyncio.run(_verdict(as_drawn(made), first))
         finally:
             program.close()
+        if verdict.error is not None and tried and 0 < tried[-1].status < 400:
+            tried[-1] = replace(tried[-1], fault=f"{verdict.error}: {verdict.example}")
         coordinator.ledger.enter(ledger)
         return tried
+
+
+async def _verdict(script: VariableScript, session: ScriptSession) -> Verdict:
+    """Play one turn of a script; return its verdict, also of one that failed."""
+    try:
+        return await script.play(session, script.draw())
+    except RequestFailed as failure:
+        return Verdict(0, failure.kind, failure.detail)
 
 
 class _Lane:
@@ -110,7 +131,7 @@ class _Lane:
         self._target = target
         self._host = target.hosts[position]
         self._tried = tried
-        self._redact = Redactor(target.options.secrets())
+        self._sent = b""
         self.answer: Reply | None = None
         self.own_headers: Mapping[str, str] = {}
         self.notes: dict[str, str] = {}
@@ -124,16 +145,23 @@ class _Lane:
         await asyncio.sleep(duration_s)
 
     async def send(self, request: RequestBytes) -> Reply:
-        rendered = RenderedRequest.of(request)
-        what = self._redact(f"{rendered.method} {self._host.url}{rendered.target}")[:_SHOWN]
+        """Send a request and keep it with its reply; one that is the same as the last one is not sent again."""
+        whole = b"".join(request)
+        if whole == self._sent and self.answer is not None:
+            return self.answer
+        self._sent, self.answer = whole, None
+        head = whole.partition(b"\r\n\r\n")[0]
+        redact = Redactor((*self._target.options.secrets(), *credentials(head)))
+        method, path = head.decode("latin-1").split(" ")[:2]
+        what = redact(f"{method} {self._host.url}{path}")[:_SHOWN]
         options = self._target.options
         try:
             self.answer = await ask(self._host, options.ssl_context(), request, options.timeout_s)
         except RequestFailed as failure:
-            self._tried.append(Tried(what, 0, self._redact(failure.detail)))
+            self._tried.append(Tried(what, 0, redact(failure.detail)))
             raise
         said = " ".join(self.answer.body[: 4 * _SHOWN].decode("utf-8", "replace").split())
-        self._tried.append(Tried(what, self.answer.status, self._redact(said)[:_SHOWN]))
+        self._tried.append(Tried(what, self.answer.status, redact(said)[:_SHOWN]))
         return self.answer
 
     async def request(

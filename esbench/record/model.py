@@ -375,6 +375,9 @@ class Statistic(TypedDict):
     row: NotRequired[bool]
 
 
+HTTP = "http"  # the pipeline of any HTTP server, and its distribution in the record
+
+
 @dataclass(frozen=True)
 class ClusterFacts:
     """A raced cluster.

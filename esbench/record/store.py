@@ -66,6 +66,11 @@ class ClusterEntry:
     distribution: str
     version: str
 
+    @property
+    def server(self) -> str:
+        """The distribution with its version, as of ClusterFacts."""
+        return f"{self.distribution} {self.version}".rstrip()
+
 
 @dataclass(frozen=True)
 class SearchEntry:

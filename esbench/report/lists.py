@@ -17,7 +17,7 @@ from esbench.units import format_bytes
 
 
 def _versions(entry: RaceEntry) -> str:
-    return " ".join(f"{each.distribution} {each.version}".rstrip() for each in entry.clusters.values())
+    return " ".join(each.server for each in entry.clusters.values())
 
 
 def _session(entry: RaceEntry) -> str:

@@ -95,9 +95,9 @@ class Telemetry:
         """
         if not cut_short:
             earlier, self._after = self._after, self._counters()
-            if work := statistics.work(earlier, self._after):
-                for span in spans:
-                    self._said[step, span.task] = {"cluster": work}
+            work = statistics.work(earlier, self._after)
+            for span in spans if self._cluster is not None else ():
+                self._said[step, span.task] = {"cluster": work}
         for device in self._devices:
             device.end_step(step, spans)
 

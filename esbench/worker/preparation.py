@@ -14,9 +14,10 @@ from esbench.load.clients import client_of
 from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox
-from esbench.load.messages import Assignment, Prepare
+from esbench.load.messages import Assignment, Prepare, Stock, Target
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
+from esbench.model import Task
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
 from esbench.record.secrets import Redactor
@@ -51,25 +52,18 @@ class Preparation:
     async def _share(
         self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger, python: WorkerPart | None
     ) -> TaskShare:
-        task, target, stock = assignment.task, message.target, message.stock
-        context = TaskContext(
-            task=task,
-            dialect=target.dialect,
-            indices=stock.indices,
-            corpora=stock.corpora,
-            documents=stock.documents,
-            variables=stock.variables,
+        task, target = assignment.task, message.target
+        context = context_of(
+            task,
+            target,
+            message.stock,
             seed=message.seed,
             race_id=message.race_id,
             slots=assignment.slots,
-            hosts=target.hosts,
             stripe=assignment.stripe,
             stripes=assignment.stripes,
             before=message.ledger,
             ledger=ledger,
-            compress=target.options.http_compress,
-            data_streams=stock.data_streams,
-            templates=stock.templates,
         )
         types, client_for = (self._types, client_of) if python is None else (python.types, python.client)
         program = types.of(task.operation).compile(context)
@@ -97,11 +91,47 @@ class Preparation:
         return WorkerPart(self._plugins, view, self._types, message.target)
 
 
+def context_of(
+    task: Task,
+    target: Target,
+    stock: Stock,
+    *,
+    seed: int,
+    race_id: str,
+    slots: tuple[int, ...] = (0,),
+    stripe: int = 0,
+    stripes: int = 1,
+    before: Ledger,
+    ledger: Ledger,
+) -> TaskContext:
+    """Return the context in which the requests of a task are made; by default those of its only client."""
+    return TaskContext(
+        task=task,
+        dialect=target.dialect,
+        indices=stock.indices,
+        corpora=stock.corpora,
+        documents=stock.documents,
+        variables=stock.variables,
+        seed=seed,
+        race_id=race_id,
+        slots=slots,
+        hosts=target.hosts,
+        stripe=stripe,
+        stripes=stripes,
+        before=before,
+        ledger=ledger,
+        compress=target.options.http_compress,
+        data_streams=stock.data_streams,
+        templates=stock.templates,
+    )
+
+
 async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -> None:
     """Connect a client to its host, or, where the race goes on after errors, to any host that can be reached.
 
-    Raises ClusterError if that fails.
+    Raises ClusterError if that fails; for a client that has one host, after the time that a race may be without any.
     """
+    gives_up_s = asyncio.get_running_loop().time() + hosts.grace_s
     while True:
         try:
             await client.connect()
@@ -110,6 +140,9 @@ async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -
             is_final = message.abort_on_error or isinstance(failure.__cause__, ssl.SSLError)
             while hosts.none_left and not hosts.given_up and not is_final:
                 await asyncio.sleep(_RETRY_S)
-            if hosts.given_up or is_final:
+            is_late = not hosts.none_left and asyncio.get_running_loop().time() > gives_up_s
+            if not is_final and not hosts.given_up and not is_late:
+                await asyncio.sleep(_RETRY_S)
+            else:
                 names = ", ".join(host.label for host in hosts.all)
                 raise ClusterError(f"cannot connect: {failure.detail}", where=f"{where}, {names}") from failure

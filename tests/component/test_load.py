@@ -7,7 +7,9 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import pytest
 from driver import NullServerFactory
 from loadgen_files import PUBLISHED, write
 
+from esbench.null_server import NullServer
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 
@@ -48,9 +51,6 @@ class Loads:
 @pytest.fixture
 def loads(tmp_path: Path) -> Loads:
     return Loads(tmp_path)
-
-
-Asked = Callable[[], Mapping[str, int]]
 
 
 def test_the_published_example_writes_each_document_once(null_server: NullServerFactory, loads: Loads) -> None:
@@ -167,23 +167,63 @@ def test_a_terminal_is_asked_whether_to_go_on(null_server: NullServerFactory, tm
         assert process.returncode == code, shown
 
 
-def test_a_server_that_dies_is_counted_and_told(null_server: NullServerFactory, loads: Loads) -> None:
-    server = null_server({"refuse": [{"at_s": 2.5, "for_s": 1, "cut": True}]})
+def test_an_assert_that_fails_in_the_try_out_ends_a_load(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server()
+    text = "requests: [{request: {url: 'http://a/x/_doc/1'}, assert: {equals: {_ctx.response.status: 418}}}]"
+    said = loads.run(text, f"--target-hosts={server.url}", code=1)
+    assert "the try-out failed: GET http://127.0.0.1" in said
+    assert "invalid: _ctx.response.status should be 418, and is 200" in said
+
+
+def test_a_request_that_is_repeated_is_tried_once(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(log=True)
+    text = "runner: {total_rounds: 1}\nrequests: [{request: {url: 'http://a/x/_doc/1', execute_repeat_times: 3}}]"
+    said = loads.run(text, "-compress", f"--target-hosts={server.url}")
+    assert said.count("try-out: GET") == 1
+    assert len(server.log()) == 1 + 3
+
+
+def test_one_of_several_hosts_that_is_not_there_ends_a_load_with_a_line(
+    null_server: NullServerFactory, loads: Loads
+) -> None:
+    server = null_server()
+    text = f"requests: [{{request: {{url: {server.url}/a/_doc/1}}}}, {{request: {{url: 'http://127.0.0.1:1/x'}}}}]"
+    said = loads.run(text, "--yes", code=1)
+    assert "esbench: 127.0.0.1:1: connection refused" in said
+
+
+def test_secrets_of_a_file_are_shown_nowhere(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server({"rules": [{"path": "/x", "reply": {"status": 500, "body": {"echo": "Bearer hush-hush"}}}]})
+    text = "requests: [{request: {url: 'http://a/x', headers: [{Authorization: 'Bearer $[[env.JWT]]'}]}}]"
+    said = loads.run(text, "-d=1", "-r=5", "--yes", "--all", f"--target-hosts={server.url}", JWT="hush-hush")
+    kept = "".join(file.read_text() for file in (loads.folder / "home").rglob("*") if file.is_file())
+    assert "hush-hush" not in said + kept
+
+
+def refuse_once_loaded(server: NullServer) -> threading.Thread:
+    """Let a server refuse connections for a second, and cut those that are open, once it has had some requests."""
+
+    def refuse() -> None:
+        deadline = time.monotonic() + 30
+        while server.counts().requests < 10 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        server.use({"refuse": [{"at_s": 0.1, "for_s": 1, "cut": True}]})
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_dies_is_counted_and_asked_nothing_else(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server()
+    thread = refuse_once_loaded(server)
     text = "runner: {assert_error: true}\nrequests: [{request: {url: 'http://a/x/_doc/1'}}]"
     said = loads.run(text, "-d", "4", "-r", "20", f"--target-hosts={server.url}", code=2)
+    thread.join()
     (task,) = loads.record.tasks
     assert {"connection lost", "connection refused"} & set(task.error_kinds)
     assert "Number of Errors:\t0" not in said
-
-
-def test_only_requests_of_the_file_are_sent_to_a_server_that_is_lost_for_a_while(
-    null_server: NullServerFactory, loads: Loads
-) -> None:
-    server = null_server({"refuse": [{"at_s": 2.5, "for_s": 1, "cut": True}]})
-    loads.run(
-        "requests: [{request: {url: 'http://a/x/_doc/1'}}]", "-d", "4", "-r", "20", f"--target-hosts={server.url}"
-    )
-    assert set(server.counts().by_class) == {"GET /*/_doc/*"}
+    assert set(server.counts().by_class) == {"GET /*/_doc/*"}  # those since it refused
 
 
 def test_an_exported_track_is_raced_like_any_other(null_server: NullServerFactory, loads: Loads) -> None:

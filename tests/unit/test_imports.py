@@ -64,7 +64,7 @@ DOORS = {
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download", "publish.grafana"},
     "uvloop": {"null_server", "worker"},
-    "yaml": {"engine", "loadgen.convert", "track.document"},
+    "yaml": {"engine", "loadgen", "track.document"},
     "zstandard": {"corpus.archives", "create_track.documents"},
 }
 

@@ -34,6 +34,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
         (("-run", "bulk.dsl"), "-run is not supported (esbench reads YAML"),
         (("-mixed",), "-mixed is not supported"),
         (("-c=0",), "-c"),
+        (("-compress=yes",), '-compress: "yes" is neither true nor false'),
         (("-d", "soon"), '--duration: "soon" is not a duration'),
         (("-l", "1"), "-l 1: leaves nothing after the try-out, which sends 1 (runner: {no_warm: true}"),
         (("--target-hosts=a,b",), "--target-hosts=a,b: takes one host"),
@@ -58,13 +59,15 @@ def test_a_host_that_refuses_is_one_line(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_the_track_is_written_with_the_command_that_races_it(
-    folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path
+    folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder, "env: {I: orders}\n" + FILE.replace("/x'", "/$[[env.I]]', basic_auth: {username: u, password: p}"))
     text = said(capsys, "--export-track=made", code=0)
+    monkeypatch.setenv("I", "x")
+    assert "--track-params=env_I:env:I" in said(capsys, "--export-track=made", code=0)
     assert (folder / "made" / "track.yml").read_text().startswith("# loadgen.yml, a file of Loadgen")
     assert text == (
         "the track is in made; race it with\n"
-        "esbench race --track-path=made --pipeline=http --target-hosts=http://127.0.0.1:1 --track-params=I:env:I "
+        "esbench race --track-path=made --pipeline=http --target-hosts=http://127.0.0.1:1 "
         "--client-options=basic_auth_user:u,basic_auth_password:env:PASSWORD\n"
     )

@@ -42,7 +42,7 @@ requests:
     assert (request.method, request.execute_repeat_times, request.sleep_ms) == ("GET", 3, 20)
     assert request.headers == {"X-A": "1", "X-B": "b"}
     assert request.register == {"a": "_ctx.response.body_json.a"}
-    assert request.condition == {"equals": {"_ctx.response.status": 200}}
+    assert request.asserted == {"equals": {"_ctx.response.status": 200}}
     assert file.warnings == (
         "runner: log_requests: without effect (every race is measured and kept; --debug shows requests)",
     )
@@ -60,7 +60,7 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
         ("request: []\n", 'loadgen.yml:1: a Loadgen file has no "request" (did you mean "requests"?'),
         ("pipeline: []\n" + REQUEST, 'loadgen.yml:1: "pipeline" is of a gateway\'s file'),
         ("tests: [{path: a}]\n", "suites of tests are not run"),
-        ("requests: [a]\n", '"requests" has mappings, not a'),
+        ("requests: [a]\n", '"requests" has mappings, not text'),
         ("requests: {a: 1}\n", '"requests" must be a list'),
         ("requests: [{reqest: {url: /}}]\n", 'an element of requests has no "reqest" (did you mean "request"?'),
         ("requests: [{sleep: {}}]\n", 'an element of requests has a "request"'),
@@ -79,6 +79,13 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
         ("runner: 1\n" + REQUEST, '"runner" must be a mapping'),
         ("variables: [{name: a, type: sequnce}]\n" + REQUEST, 'unknown type of a variable: "sequnce" (did you mean'),
         ("variables: [{type: uuid}]\n" + REQUEST, "a variable has no name"),
+        ("variables: [{name: a, type: sequence, from: abc}]\n" + REQUEST, '"from" must be a whole number from 0 on'),
+        ("variables: [{name: a, type: sequence, to: []}]\n" + REQUEST, '"to" must be a whole number'),
+        ("variables: [{name: a, type: list, data: 5}]\n" + REQUEST, '"data" must be a list, not text'),
+        ("requests: [{request: {url: /, basic_auth: 'me:hush'}}]\n", '"basic_auth" must be a mapping, not text'),
+        ("requests: [{request: {url: /, headers: ['Authorization: hush']}}]\n", '"headers" has mappings, not text'),
+        ("requests: [{request: {url: /}, assert: {exists: 5}}]\n", '"exists" takes a list of paths'),
+        ("requests: []\n", "the file has no requests (requests: is a list of what to send)"),
         (
             "variables: [{name: a, type: uuid}, {name: a, type: uuid}]\n" + REQUEST,
             'the variable "a" is defined twice',
@@ -93,6 +100,18 @@ def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(EsbenchError) as caught:
         read_loadgen(write(tmp_path, text))
     assert said in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_texts_are_read_as_they_are_written(tmp_path: Path) -> None:
+    text = """
+variables: [{name: a, type: list, data: [true, 010, 1.10, 2024-01-01, null]}]
+requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, headers: [{X-A: 1.0}]}}]
+"""
+    file = read_loadgen(write(tmp_path, text))
+    assert file.variables[0].keys["data"] == ["true", "010", "1.10", "2024-01-01", ""]
+    assert file.requests[0].basic_auth == Identity("007", "0123")
+    assert file.requests[0].headers == {"X-A": "1.0"}
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from compiled import HEADERS, compiled, context, requests
-from loadgen_files import PUBLISHED, challenge, converted, loaded
+from loadgen_files import PUBLISHED, challenge, converted, loaded, write
 
 from esbench.cluster.options import Host
 from esbench.errors import EsbenchError
-from esbench.loadgen.convert import LoadgenTrack
-from esbench.loadgen.file import Identity
+from esbench.loadgen.convert import LoadgenTrack, track_of
+from esbench.loadgen.file import Identity, read_loadgen
+from esbench.record.secrets import redact
 from esbench.requests.exchange import ClientProgram
 
 
@@ -142,10 +143,77 @@ requests:
 """
     track = converted(tmp_path, text, INDEX='a"b', SECRET="hush")
     assert (track.hosts, track.identity) == (("http://a:1",), Identity("me", "hush"))
-    assert track.params == {"INDEX": 'a"b'}
+    assert (track.params, track.sources) == ({"env_INDEX": 'a"b'}, {"env_INDEX": "INDEX"})
     assert "hush" not in track.text
+    assert 'default("orders")' in track.text
     (request,) = first_requests(tmp_path, track)
     assert request.endswith('{"i": "a"b"}')
+
+
+def test_values_of_the_file_are_defaults_of_the_track(tmp_path: Path) -> None:
+    text = (
+        "env: {I: orders, B: '0'}\nrequests: [{request: {method: PUT, url: 'http://a/$[[env.I]]', body: '$[[env.B]]'}}]"
+    )
+    track = converted(tmp_path, text)
+    assert track.params == {}
+    (request,) = first_requests(tmp_path, track)
+    assert request.startswith("PUT /orders ")
+    assert request.endswith("\r\n\r\n0")
+    (request,) = first_requests(tmp_path, converted(tmp_path, text, I="x"))
+    assert request.startswith("PUT /x ")
+
+
+def test_what_headers_hold_is_a_secret(tmp_path: Path) -> None:
+    text = "requests: [{request: {url: 'http://a/', headers: [{Authorization: 'Bearer $[[env.JWT]]'}]}}]"
+    track = converted(tmp_path, text, JWT="hush")
+    assert track.params == {"secret_JWT": "hush"}
+    assert redact(track.params) == {"secret_JWT": "<hidden>"}
+
+
+def test_a_user_of_a_url_is_that_of_its_requests(tmp_path: Path) -> None:
+    text = "requests: [{request: {url: 'http://$[[env.U]]:p%40w@a/x'}}, {request: {url: 'http://b/y'}}]"
+    track = converted(tmp_path, text, U="me")
+    assert track.hosts == ("http://a:80", "http://b:80")
+    assert track.identity is None
+    first, second = elements(track, tmp_path)
+    assert first["headers"] == {"Authorization": "Basic bWU6cEB3"}
+    assert "headers" not in second
+    one = converted(tmp_path, "requests: [{request: {url: 'http://me:hush@A/x'}}]")
+    assert (one.hosts, one.identity) == (("http://a:80",), Identity("me", "hush"))
+
+
+def test_a_header_of_its_own_stands_above_a_user(tmp_path: Path) -> None:
+    text = """
+requests:
+  - request: {url: http://a/x, basic_auth: {username: a, password: b}, headers: [{authorization: own}]}
+  - request: {url: http://a/y, basic_auth: {username: a, password: b}}
+"""
+    first, second = elements(converted(tmp_path, text), tmp_path)
+    assert first["headers"] == {"authorization": "own"}
+    assert second["headers"] == {"Authorization": "Basic YTpi"}
+
+
+def test_names_of_lines_have_no_value_in_a_head(tmp_path: Path) -> None:
+    text = """
+variables: [{name: id, type: sequence}]
+requests:
+  - request: {method: PUT, url: "http://a/$[[line]]", runtime_body_line_variables: {line: id}, body: "$[[line]]"}
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert request.startswith("PUT /not_found ")
+    assert request.endswith("\r\n\r\n1")
+
+
+def test_a_simple_request_has_neither_headers_nor_a_body(tmp_path: Path) -> None:
+    text = "requests: [{request: {url: 'http://a/x', simple_mode: true, headers: [{A: b}], body: c}}]"
+    (element,) = elements(converted(tmp_path, text), tmp_path)
+    assert element == {"name": "get-x", "method": "GET", "path": "/x"}
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    text = "requests: [{request: {url: 'http://a/x'}}]"
+    file = read_loadgen(write(tmp_path, text, 'prod: {{a}} "x" {% 1.yml'))
+    assert loaded(tmp_path, track_of(file, {})).challenges[0].tasks[0].name == "get-x"
 
 
 def test_users_of_their_own_are_parameters(tmp_path: Path) -> None:
@@ -158,6 +226,7 @@ requests:
     track = converted(tmp_path, text)
     assert track.identity is None
     assert track.params == {"authorization_1": "Basic YTpi", "authorization_2": "Basic Yzpk"}
+    assert track.sources["authorization_1"] == "AUTHORIZATION_1"
     assert [each["headers"]["Authorization"] for each in elements(track, tmp_path)] == ["Basic YTpi", "Basic Yzpk"]
 
 
@@ -208,7 +277,7 @@ requests:
     (task,) = challenge(tmp_path, text).tasks
     assert (task.name, task.clients, task.time_period_s, task.warmup_time_s) == ("requests", 1, 5, None)
     assert [each["name"] for each in task.operation.params["requests"]] == ["get-x", "post-bulk", "post-bulk-2"]
-    (task,) = challenge(tmp_path, text, requests=10, rate=100, clients=3).tasks
+    (task,) = challenge(tmp_path, text, requests=11, rate=100, clients=3).tasks
     assert task.schedule.rate is not None
     assert (task.requests, task.schedule.rate.value, task.clients) == (2, 25, 3)
     (task,) = challenge(tmp_path, text, rounds=7).tasks
@@ -219,8 +288,22 @@ requests:
     ("text", "said"),
     [
         ("requests: [{request: {url: 'a:9200/x'}}]", 'loadgen.yml:1: "a:9200/x" is no URL'),
+        (
+            "requests: [{request: {url: 'http://a/'}}, {request: {url: 'https://b/'}}]",
+            "some requests go to https, and some to http (put them into two files)",
+        ),
+        ("requests: [{request: {url: 'http://u:hush@a:x/'}}]", 'loadgen.yml:1: "a:x" is no host'),
+        ("requests: [{request: {url: 'ftp://u:hush@a/'}}]", '"ftp://a/" is no URL'),
+        (
+            "variables: [{name: a, type: range, from: 5, to: 1}]\nrequests: [{request: {url: 'http://a/'}}]",
+            'loadgen.yml:1: variable "a": "to" (1) lies below "from" (5)',
+        ),
+        (
+            "variables: [{name: a, type: uuid, from: 5}]\nrequests: [{request: {url: 'http://a/'}}]",
+            'variable "a": unknown key "from"',
+        ),
         ("requests: [{request: {url: /x}}]", '"/x" names no host (say http://HOST:PORT/PATH, or give runner'),
-        ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host of "http://$[[host]]/x" is drawn'),
+        ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host "$[[host]]" is drawn'),
         (
             "requests: [{request: {url: '$[[env.NOWHERE]]/x'}}]",
             "the environment variable NOWHERE is not set (set it, or",
@@ -231,7 +314,7 @@ requests:
         ),
         (
             "variables: [{name: a, type: list}]\nrequests: [{request: {url: 'http://a/'}}]",
-            'the list "a" has no data',
+            'variable "a": "data" must be a list of values',
         ),
         (
             "variables: [{name: a, type: random_array, variable_key: b}]\nrequests: [{request: {url: 'http://a/'}}]",
@@ -247,3 +330,4 @@ def test_what_cannot_be_raced_is_one_line(tmp_path: Path, text: str, said: str) 
     with pytest.raises(EsbenchError) as caught:
         converted(tmp_path, text)
     assert said in str(caught.value)
+    assert "hush" not in str(caught.value)

@@ -196,7 +196,7 @@ async def test_an_assert_decides_also_where_there_is_nothing_to_register() -> No
         "register": {"token": "_ctx.response.body_json.token"},
     }
     lane = session((401, "{}"))
-    with pytest.raises(RequestFailed, match="_ctx.response.status should be 200, and is 401"):
+    with pytest.raises(RequestFailed, match=r"_ctx\.response\.status should be 200, and is 401"):
         await of(asked, {"path": "/b"}).client(0, HEADERS).run(lane)
     assert lane.asked == ["GET /login"]
 
