@@ -198,7 +198,7 @@ class _Converter:
         return LoadgenTrack(text, files, self._params, self._sources, hosts, identity, in_turn, len(requests))
 
     def _identity(self, request: LoadgenRequest, place: _Place) -> Identity | None:
-        """Return the user of a request, with the values of environment variables; None if it has none.
+        """Return the user of a request, with the values of environment variables; None without one.
 
         A header Authorization says it better.
         """
@@ -246,7 +246,7 @@ class _Converter:
         return self._address(match, "/", request.where)
 
     def _address(self, match: re.Match[str], path: str, where: str) -> _Place:
-        """Return the place that a URL names. Raises TrackError for a host that is drawn, or is none."""
+        """Return the place that a URL names. Raises TrackError for a host that is drawn, or no host."""
         scheme, host = match["scheme"], self._resolved(match["host"])
         if "$[[" in host:
             what = f'the host "{host}" is drawn'

@@ -32,7 +32,7 @@ _SHOWN = 200  # characters of a reply
 class Tried:
     """A request that was tried, and its reply: `status` is 0 if none came, and `said` then the reason.
 
-    `fault`: why a reply whose status is good is a failure; "" if it is none.
+    `fault`: why a reply whose status is good is a failure; "" without a fault.
     """
 
     request: str
