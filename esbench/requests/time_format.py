@@ -1,6 +1,6 @@
 """Times as text: by a strftime format, or by a layout of Go, which shows how it would write 2006-01-02 15:04:05.
 
-Source of the layouts: the documentation of Go's package time (https://pkg.go.dev/time#pkg-constants).
+Source of the layouts: the documentation of Go's package time, at its constants.
 """
 
 from __future__ import annotations

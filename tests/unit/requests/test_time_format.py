@@ -10,7 +10,7 @@ import pytest
 
 from esbench.requests.time_format import time_writer
 
-# Layouts of Go's package time (https://pkg.go.dev/time#pkg-constants), and what strftime calls the same.
+# Layouts of Go's package time, and what strftime calls the same.
 SAME = [
     ("Mon Jan _2 15:04:05 2006", "%a %b %e %H:%M:%S %Y"),
     ("02 Jan 06 15:04 MST", "%d %b %y %H:%M %Z"),
