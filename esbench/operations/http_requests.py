@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
@@ -19,7 +20,7 @@ from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
 from esbench.operations.parameters import SECONDS, Parameter, flag, whole
 from esbench.operations.replies import http_failure, judge_raw_bulk
-from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, RequestFailed, Script, ScriptSession
+from esbench.requests.exchange import Exchange, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
 from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode, parse, plain
@@ -196,7 +197,6 @@ class _SequenceProgram:
 
     def __init__(self, context: TaskContext, requests: Sequence[Mapping[str, Any]]) -> None:
         declared = {each.name for each in (*context.variables, *context.task.operation.variables)}
-        self._requests = requests
         self._ends_when_invalid = flag(context.params.get("ends-when-invalid"), True)
         self._registered = {str(name) for request in requests for name in request.get("register") or {}}
         missing: ValueSource = Drawn(lambda: (NOT_FOUND,) * len(Encoding), at_send=True)  # at most one for each
@@ -207,7 +207,19 @@ class _SequenceProgram:
         self._program = RepeatedProgram(context, made, dict.fromkeys(self._registered - declared, missing))
         asked = [_host(context, request["host"]) for request in requests if request.get("host")]
         self._hosts = tuple(dict.fromkeys(asked))
-        self._lanes = [self._hosts.index(position) for position in asked] or [0] * len(requests)
+        lanes = [self._hosts.index(position) for position in asked] or [0] * len(requests)
+        self._sent = [  # for the exchange and the draw of each client
+            partial(
+                _Sent,
+                lane=lane,
+                times=whole(request.get("times")) or 1,
+                condition=condition_of(request["assert"], "") if request.get("assert") is not None else None,
+                register=request.get("register") or {},
+                reads_headers=_HEADER in json.dumps([request.get("register"), request.get("assert")]),
+                pause_s=parse_duration(request.get("pause") or 0),
+            )
+            for request, lane in zip(requests, lanes, strict=True)
+        ]
 
     def client(self, slot: int, headers: bytes) -> Script:
         values: dict[str, Any] = {}
@@ -216,22 +228,8 @@ class _SequenceProgram:
             for name, (places, before) in self._program.drawn.items()
             if name in self._registered
         }
-        sent = []
-        for number, (request, lane) in enumerate(zip(self._requests, self._lanes, strict=True)):
-            client: ClientProgram = self._program.exchanging(headers, number, own)
-            (exchange,) = client.exchanges
-            sent.append(
-                _Sent(
-                    exchange,
-                    client.draw,
-                    lane,
-                    whole(request.get("times")) or 1,
-                    condition_of(request["assert"], "") if request.get("assert") is not None else None,
-                    request.get("register") or {},
-                    _HEADER in json.dumps([request.get("register"), request.get("assert")]),
-                    parse_duration(request.get("pause") or 0),
-                )
-            )
+        clients = [self._program.exchanging(headers, number, own) for number in range(len(self._sent))]
+        sent = [make(client.exchanges[0], client.draw) for make, client in zip(self._sent, clients, strict=True)]
         return _Sequence(sent, self._hosts, values, self._ends_when_invalid)
 
     def close(self) -> None:
@@ -275,10 +273,9 @@ class _Sequence:
     async def run(self, session: ScriptSession) -> Verdict:
         failure: RequestFailed | None = None
         for request in self._requests:
-            lane, rendered = session.lanes[request.lane], None
-            drawn = request.draw()
+            lane, drawn = session.lanes[request.lane], request.draw()
+            rendered = request.exchange.render(drawn)  # the same each time
             for _ in range(request.times):
-                rendered = rendered or request.exchange.render(drawn)  # the same each time
                 try:
                     with lane.part(request.exchange.name):
                         await self._send(lane, request, drawn, rendered)

@@ -164,10 +164,9 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
             warnings += _checked(targets, options, Pace())
         except RaceError as error:
             refusal = error
-        found = targets.found() if options.hosts else ()
         return RacePlan(
             *(raced, cluster.info, cluster.needs_download, targets.deleted),
-            *(found, cluster.health, refusal, warnings),
+            *(targets.found(), cluster.health, refusal, warnings),
         )
 
 

@@ -52,6 +52,7 @@ class RacedTargets:
         self._options = options
         self._raced = raced
         self._cluster = cluster
+        self._may_be_asked = bool(options.hosts) and not options.any_server  # a cluster of the user's
         self._before: frozenset[str] | None = frozenset()  # UUIDs; None: it could not be found out
         self._kept: set[str] = set()
         tasks = raced.challenge.tasks
@@ -75,7 +76,7 @@ class RacedTargets:
         if self._options.other_prefixes:
             prefix = index_prefix(self._options.track_params)
             refuse_names_of_others(self._raced.track, self._raced.challenge, self.names, prefix)
-        if not self._options.hosts or self._options.any_server:
+        if not self._may_be_asked:
             return ()
         self._refuse_missing()
         try:
@@ -95,8 +96,8 @@ class RacedTargets:
         raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
 
     def found(self) -> tuple[FoundIndex, ...]:
-        """Return the race's indices that are there now. ClusterError if the cluster does not say."""
-        if self._options.any_server:
+        """Return the race's indices that are there now in a cluster of the user's. ClusterError if it does not say."""
+        if not self._may_be_asked:
             return ()
         deleted = self._to_be_deleted()
         return self._described({**self._identities(self.names), **deleted}, deleted)
@@ -123,7 +124,7 @@ class RacedTargets:
 
         Those of a node that ends with the race are not.
         """
-        is_left = (self._options.hosts and not self._options.any_server) or self._options.keep_node
+        is_left = self._may_be_asked or self._options.keep_node
         if not is_left or self._before is None or not any(map(self._may_make, (t for s in steps for t in s.tasks))):
             return
         try:
