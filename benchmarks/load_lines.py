@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,27 +20,12 @@ from null_nginx import NullNginx, null_nginx
 from programs import ESBENCH, Cost, measure, need, race_command
 from tabulate import tabulate
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
+
+from loadgen_files import PUBLISHED
+
 DOCUMENTS, LINES = 10, 20
 BAR = 0.5
-EXAMPLE = r"""
-variables:
-  - {name: id, type: sequence}
-  - {name: uuid, type: uuid}
-  - {name: now_local, type: now_local}
-  - {name: now_utc, type: now_utc}
-  - {name: now_unix, type: now_unix}
-  - {name: suffix, type: range, from: 10, to: 15}
-requests:
-  - request:
-      method: POST
-      runtime_variables: {batch_no: id}
-      runtime_body_line_variables: {routing_no: uuid}
-      url: http://127.0.0.1/_bulk
-      body_repeat_times: 10
-      body: |
-        { "create" : { "_index" : "test-$[[suffix]]","_type":"doc", "_id" : "$[[uuid]]" , "routing" : "$[[routing_no]]" } }
-        { "id" : "$[[uuid]]","routing_no" : "$[[routing_no]]","batch_number" : "$[[batch_no]]", "random_no" : "$[[suffix]]","ip" : "$[[ip]]","now_local" : "$[[now_local]]","now_unix" : "$[[now_unix]]" }
-"""  # noqa: E501
 
 
 def insert(server: NullNginx, clients: int, seconds: int) -> Cost:
@@ -50,7 +36,7 @@ def insert(server: NullNginx, clients: int, seconds: int) -> Cost:
 
 def load(server: NullNginx, clients: int, seconds: int) -> Cost:
     file = server.folder / "loadgen.yml"
-    file.write_text(EXAMPLE)
+    file.write_text(PUBLISHED)
     command = [*ESBENCH, "load", str(file), f"-c={clients}", f"-d={seconds}", "--quiet", "--yes"]
     command.append(f"--target-hosts=127.0.0.1:{server.port}")
     return measure(command, server, {"ESBENCH_HOME": str(server.folder / "home")})

@@ -263,7 +263,7 @@ def _runner(node: DocumentNode) -> RunnerOptions:
 def _without_effect(runner: DocumentNode) -> Iterator[str]:
     given = [key for key in runner.value if key in _WITHOUT_EFFECT and runner.value[key]]
     if given:
-        yield f"runner: {', '.join(given)}: without effect (every race is measured and kept; --debug shows requests)"
+        yield f"runner: {', '.join(given)}: without effect (all is measured; the record has a reply of each failure)"
 
 
 def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:

@@ -55,6 +55,8 @@ def encode(value: object, encoding: Encoding) -> bytes:
     RAW takes bytes alone and leaves them as they are. JSON_VALUE writes numbers, true, false and null bare, and lists
     as JSON; elsewhere values are written as by `plain`.
     """
+    if encoding is Encoding.TEXT:
+        return value if isinstance(value, bytes) else plain(value).encode()
     if encoding is Encoding.RAW:
         assert isinstance(value, bytes)
         return value
@@ -65,8 +67,6 @@ def encode(value: object, encoding: Encoding) -> bytes:
         return quote(text, safe="").encode("ascii")
     if encoding is Encoding.TARGET:
         return quote(text, safe="!$%&'()*+,/:;=?@[]").encode("ascii")
-    if encoding is Encoding.TEXT:
-        return text.encode()
     escaped = json.dumps(text)
     return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
 

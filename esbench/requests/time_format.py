@@ -54,7 +54,7 @@ class _Fraction:
     trimmed: bool
 
     def text(self, ns: int) -> str:
-        digits = f"{ns:09d}"[: self.digits].ljust(self.digits, "0")
+        digits = str(ns).zfill(9)[: self.digits].ljust(self.digits, "0")
         if self.trimmed:
             digits = digits.rstrip("0")
         return f"{self.separator}{digits}" if digits else ""
@@ -111,17 +111,26 @@ def _zone(element: str) -> _Write:
 
 
 def _by_layout(parts: Sequence[_Part], utc: bool) -> Callable[[], str]:
-    """Return the writer of a layout; all but the fractions is written once a second."""
+    """Return the writer of a layout; the texts between its fractions of a second are written once a second."""
     zone = UTC if utc else None
-    written: list[str | _Fraction] = []
+    fractions = [part for part in parts if isinstance(part, _Fraction)]
+    first, others = "", list[tuple[_Fraction, str]]()
     of_second = -1
 
     def write() -> str:
-        nonlocal of_second, written
+        nonlocal of_second, first, others
         second, ns = divmod(time.time_ns(), NS)
         if second != of_second:
-            at = datetime.fromtimestamp(second, zone).astimezone(zone)
-            of_second, written = second, [part(at) if callable(part) else part for part in parts]
-        return "".join([part if isinstance(part, str) else part.text(ns) for part in written])
+            at, texts = datetime.fromtimestamp(second, zone).astimezone(zone), [""]
+            for part in parts:
+                if isinstance(part, _Fraction):
+                    texts.append("")
+                else:
+                    texts[-1] += part(at) if callable(part) else part
+            of_second, first, others = second, texts[0], list(zip(fractions, texts[1:], strict=True))
+        text = first
+        for fraction, following in others:
+            text += fraction.text(ns) + following
+        return text
 
     return write

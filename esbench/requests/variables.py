@@ -17,6 +17,7 @@ from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
+from struct import iter_unpack
 from typing import Any, Protocol
 
 from esbench.corpus.generate.spec import SpecReader
@@ -32,6 +33,8 @@ PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampl
 _ZIPF_MOST = 5_000_000
 _ARRAY_TYPES = ("number", "string")
 _UUIDS = 256  # made at a time
+_VERSION = bytes(0x40 | value & 0x0F for value in range(256))  # what stands for a byte: RFC 9562, 5.4
+_VARIANT = bytes(0x80 | value & 0x3F for value in range(256))
 _ELEMENT = (None, Encoding.TEXT)  # the last place of what an array may have as its elements
 
 
@@ -270,13 +273,11 @@ def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueS
 
     def draws() -> Iterator[Sequence[bytes]]:
         while True:
-            bits = made.randbytes(16 * _UUIDS).hex()
-            for at in range(0, len(bits), 32):
-                variant = "89ab"[int(bits[at + 16], 16) & 3]  # RFC 9562, 4.1
-                text = (
-                    f"{bits[at : at + 8]}-{bits[at + 8 : at + 12]}-4{bits[at + 13 : at + 16]}"
-                    f"-{variant}{bits[at + 17 : at + 20]}-{bits[at + 20 : at + 32]}"
-                ).encode()
+            block = bytearray(made.randbytes(16 * _UUIDS))
+            block[6::16] = block[6::16].translate(_VERSION)
+            block[8::16] = block[8::16].translate(_VARIANT)
+            for groups in iter_unpack("8s4s4s4s12s", block.hex().encode()):
+                text = b"-".join(groups)
                 yield tuple([b'"%b"' % text if whole else text for whole in quoted])
 
     return Drawn(draws().__next__)
@@ -320,7 +321,7 @@ def _now(form: Callable[[], str]) -> SourceFactory:
 
         def draw() -> Sequence[bytes]:
             text = form()
-            return tuple(encode(text, encoding) for encoding in encodings)
+            return [encode(text, encoding) for encoding in encodings]
 
         return Drawn(draw, at_send=True)
 

@@ -44,7 +44,7 @@ requests:
     assert request.register == {"a": "_ctx.response.body_json.a"}
     assert request.asserted == {"equals": {"_ctx.response.status": 200}}
     assert file.warnings == (
-        "runner: log_requests: without effect (every race is measured and kept; --debug shows requests)",
+        "runner: log_requests: without effect (all is measured; the record has a reply of each failure)",
     )
 
 
