@@ -10,9 +10,9 @@ import click
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.metrics_options import metrics_options
+from esbench.cli.one_race import check_outputs, race_and_report
 from esbench.cli.output import all_figures_option, html_option, report_options
 from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race import check_outputs, race_and_report
 from esbench.cli.race_flags import race_flags, race_options
 from esbench.cli.store import store_options
 from esbench.errors import UsageError

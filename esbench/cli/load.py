@@ -15,9 +15,9 @@ import click
 from esbench import __version__
 from esbench.cli.command import EsbenchCommand, esbench_home
 from esbench.cli.metrics_options import metrics_options
+from esbench.cli.one_race import check_outputs, race_and_report
 from esbench.cli.output import all_figures_option, html_option, report_options
 from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race import check_outputs, race_and_report
 from esbench.cli.store import store_options
 from esbench.cli.track_flags import mapping_option
 from esbench.errors import UsageError

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CANCELLED, Choice, EsbenchCommand
+from esbench.cli.command import Choice, EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.fail_on import raise_failures
-from esbench.cli.metrics_options import metrics_options, others_who_follow
-from esbench.cli.output import (
-    all_figures_option,
-    check_file,
-    check_report_file,
-    html_option,
-    print_document,
-    report_options,
-    write_report,
-)
+from esbench.cli.metrics_options import metrics_options
+from esbench.cli.one_race import check_outputs, race_and_report
+from esbench.cli.output import all_figures_option, html_option, report_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, race_options, session_flags
 from esbench.cli.side_options import words_given
-from esbench.cli.store import check_store, keep_finished_race, store_options
-from esbench.errors import EsbenchError, UsageError
+from esbench.cli.store import store_options
+from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
-    from esbench.race.options import RaceOptions
-    from esbench.race.steps import Steps
-    from esbench.record.model import RaceRecord
 
 
 _OTHER_COMMANDS = "esbench duel races two sides; esbench compare sets races side by side"
@@ -101,58 +89,3 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
         if flags["strict"] and (failed := failed_checks(record)):
             raise RaceError(f"checks failed: {failed}", where="--strict")
     return code
-
-
-def check_outputs(flags: Mapping[str, Any]) -> None:
-    """Raise a UsageError if the report file or the page could not be written."""
-    check_report_file(flags["report_file"], flags["report_format"])
-    check_file(flags["html"], "--html")
-
-
-def race_and_report(
-    options: RaceOptions,
-    flags: Mapping[str, Any],
-    progress: FollowingProgress | Quiet,
-    steps: Steps | None = None,
-    preface: Callable[[RaceRecord], str] | None = None,
-) -> tuple[RaceRecord, int]:
-    """Run a race, store and print it as the flags say. Returns the record and the exit code.
-
-    What `preface` returns is printed before a table of text.
-
-    Raises a RaceError for a race that failed.
-    """
-    from esbench.errors import RaceError
-    from esbench.operations import builtin_operations
-    from esbench.race.race import run
-
-    check_store(flags)
-    with progress, others_who_follow(flags, progress) as others:
-        record = run(options, builtin_operations(), progress, [progress, *others], steps=steps)
-    if options.keep_node:
-        for url in record.clusters["default"].hosts:
-            progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
-    stored = keep_finished_race(flags, options.home, record.race_id, progress)
-    if record.tasks:
-        from esbench.report.race_summary import short_summary, summary
-
-        if flags["html"]:
-            write_report(flags["html"], options.home, [record.race_id])
-        short = None if flags["all_figures"] else short_summary(record)
-        if preface is not None and flags["form"] == "text":
-            print(f"\n{preface(record)}\n")
-        try:
-            print_document(  # last: its reader may go away
-                *(summary(record), flags["form"], flags["report_file"], flags["report_format"]), short=short
-            )
-        except EsbenchError as error:
-            if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
-                raise
-    if record.status == "failed":
-        seen = record.tasks and sys.stdout.isatty() and flags["form"] == "text"  # the table says why
-        raise RaceError(f"the race failed: {'see above' if seen else record.failure}")
-    if record.status == "cancelled":
-        kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
-        progress.insist(f"esbench: cancelled; {kept}")
-        return record, CANCELLED
-    return record, 0 if stored else 1

@@ -1,0 +1,74 @@
+"""One race from the command line: run it, store it, print it, and say by the exit code how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from esbench.cli.command import CANCELLED
+from esbench.cli.metrics_options import others_who_follow
+from esbench.cli.output import check_file, check_report_file, print_document, write_report
+from esbench.cli.store import check_store, keep_finished_race
+from esbench.errors import EsbenchError
+
+if TYPE_CHECKING:
+    from esbench.progress.task_progress import FollowingProgress, Quiet
+    from esbench.race.options import RaceOptions
+    from esbench.race.steps import Steps
+    from esbench.record.model import RaceRecord
+
+
+def check_outputs(flags: Mapping[str, Any]) -> None:
+    """Raise a UsageError if the report file or the page could not be written."""
+    check_report_file(flags["report_file"], flags["report_format"])
+    check_file(flags["html"], "--html")
+
+
+def race_and_report(
+    options: RaceOptions,
+    flags: Mapping[str, Any],
+    progress: FollowingProgress | Quiet,
+    steps: Steps | None = None,
+    preface: Callable[[RaceRecord], str] | None = None,
+) -> tuple[RaceRecord, int]:
+    """Run a race, store and print it as the flags say. Returns the record and the exit code.
+
+    What `preface` returns is printed before a table of text.
+
+    Raises a RaceError for a race that failed.
+    """
+    from esbench.errors import RaceError
+    from esbench.operations import builtin_operations
+    from esbench.race.race import run
+
+    check_store(flags)
+    with progress, others_who_follow(flags, progress) as others:
+        record = run(options, builtin_operations(), progress, [progress, *others], steps=steps)
+    if options.keep_node:
+        for url in record.clusters["default"].hosts:
+            progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
+    stored = keep_finished_race(flags, options.home, record.race_id, progress)
+    if record.tasks:
+        from esbench.report.race_summary import short_summary, summary
+
+        if flags["html"]:
+            write_report(flags["html"], options.home, [record.race_id])
+        short = None if flags["all_figures"] else short_summary(record)
+        if preface is not None and flags["form"] == "text":
+            print(f"\n{preface(record)}\n")
+        try:
+            print_document(  # last: its reader may go away
+                *(summary(record), flags["form"], flags["report_file"], flags["report_format"]), short=short
+            )
+        except EsbenchError as error:
+            if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
+                raise
+    if record.status == "failed":
+        seen = record.tasks and sys.stdout.isatty() and flags["form"] == "text"  # the table says why
+        raise RaceError(f"the race failed: {'see above' if seen else record.failure}")
+    if record.status == "cancelled":
+        kept = f"what was measured is in race {record.race_id}" if record.tasks else "nothing was measured yet"
+        progress.insist(f"esbench: cancelled; {kept}")
+        return record, CANCELLED
+    return record, 0 if stored else 1
