@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import Any
 
 from esbench.comparison.comparability import ANSWERS
@@ -20,6 +20,7 @@ from esbench.record.answers import (
     LAST,
     RANKS,
     SAMPLED,
+    SCORE_TOLERANCE,
     SEARCH,
     TOP_HITS,
     HeldDocuments,
@@ -33,24 +34,24 @@ from esbench.record.model import ClusterFacts, RaceRecord
 
 _FEWEST_OF_MANY = 30
 _SHORT, _LONG = 60, 160  # characters of an answer
+_CONTEXT = 10  # characters before the place where two texts differ
 _SHOWN = 3  # of the answers that differ
-_SCORE_TOLERANCE = 2e-5  # relative to the best: scores are floats of 32 bits
 _FIGURE_TOLERANCE = 2e-6  # relative
 _SAMPLED_TOLERANCE = 0.05  # of cardinality, and of percentiles as a part of their range: their usual error
 _ONLY_TOTALS = "only totals and sets were compared: scores depend on {}"
+_ONLY_IDS = "of long pages only totals, ids and whole sort values were compared"
 _ONLY_BOUNDS = "of terms only the counts were compared, within the error that the servers state"
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """The answers of a race by the label of its tasks, the reasons why some have none, and its indices by name: the
-    documents that they held, the most that were deleted, their number of primary shards. `routes_since_7`: an id falls
-    into another shard than before Elasticsearch 7.0, whose indices can be split more often."""
+    """The answers of a race by the label of its tasks, the reasons why some have none, the indices that were there when
+    a task was asked, and the primary shards of the race's indices by name. `routes_since_7`: an id falls into another
+    shard than before Elasticsearch 7.0, whose indices can be split more often."""
 
     answers: Mapping[str, Mapping[tuple[int, str | None], RequestAnswer]]  # by number and values
     reasons: Mapping[str, str]
-    held: Mapping[str, int]
-    deleted: int
+    held: Mapping[str, Sequence[HeldDocuments]]
     shards: Mapping[str, Any]
     routes_since_7: bool
 
@@ -58,16 +59,26 @@ class _Asked:
     def of(cls, record: RaceRecord, lines: Sequence[Line]) -> _Asked:
         labels = {task.name: task_label(record, task) for task in record.tasks}
         answers: dict[str, dict[tuple[int, str | None], RequestAnswer]] = {}
-        for line in lines:
-            if isinstance(line, RequestAnswer):
-                answers.setdefault(labels.get(line.task, line.task), {})[line.number, line.values] = line
-        held = [line for line in lines if isinstance(line, HeldDocuments)]
+        reasons: dict[str, str] = {}
+        held_then: list[HeldDocuments] = []
+        held: dict[str, Sequence[HeldDocuments]] = {}
+        before: Line | None = None
+        for line in lines:  # the indices come before the tasks that were asked with them
+            if isinstance(line, HeldDocuments):
+                held_then = [*(held_then if isinstance(before, HeldDocuments) else ()), line]
+            else:
+                task = labels.get(line.task, line.task)
+                held[task] = held_then
+                if isinstance(line, NotAsked):
+                    reasons[task] = line.reason
+                else:
+                    answers.setdefault(task, {})[line.number, line.values] = line
+            before = line
         indices = {name: index for cluster in record.clusters.values() for name, index in cluster.indices.items()}
         return cls(
             answers,
-            {labels.get(each.task, each.task): each.reason for each in lines if isinstance(each, NotAsked)},
-            {each.index: each.documents for each in held},
-            max((each.deleted for each in held), default=0),
+            reasons,
+            held,
             {
                 name: index.get("primary_shards")
                 for name, index in without_prefix(indices, index_prefix(record.track_params)).items()
@@ -79,15 +90,15 @@ class _Asked:
 def task_answers(baseline: Side, contender: Side, answers_of: AnswersOf) -> tuple[TaskAnswers, ...]:
     """Return how the read tasks of two sides were answered, in the order of the tasks; of rounds that asked on both.
 
-    Races are compared in the order of their rounds, others in that of their start. Raises RecordError for damaged
-    answers.
+    Races that asked are compared in the order of their rounds, others in that of their start. Raises RecordError for
+    damaged answers.
     """
     found: dict[str, TaskAnswers] = {}
-    for records in zip(baseline.records, contender.records, strict=False):
-        lines = list(map(answers_of, records))
-        if not all(lines):
-            continue
-        one, other = map(_Asked.of, records, lines)
+    ours, theirs = (
+        [_Asked.of(record, lines) for record in side.records if (lines := answers_of(record))]
+        for side in (baseline, contender)
+    )
+    for one, other in zip(ours, theirs, strict=False):
         for task in dict.fromkeys((*one.answers, *one.reasons, *other.answers, *other.reasons)):
             compared = _compared(task, one, other)
             found[task] = compared if task not in found else _merged(found[task], compared)
@@ -103,11 +114,13 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
     if not common:
         return TaskAnswers(task, reason="the sides ask for different values")
     stable = [key for key in common if ours[key].is_stable and theirs[key].is_stable]
-    why = _why_loosely(one, other, [each[key].answer for each in (ours, theirs) for key in stable])
-    is_bounded = any(_has_bounds(each[key].answer) for each in (ours, theirs) for key in stable)
+    compared = [each[key].answer for each in (ours, theirs) for key in stable]
+    why = _why_loosely(task, one, other, compared)
     found = {key: _is_same_answer(ours[key].answer, theirs[key].answer, loosely=bool(why)) for key in stable}
     differing = [key for key, is_same in found.items() if is_same is False]
-    if stable and set(found.values()) == {None}:
+    if not stable:
+        reason = reason or f"the answers to all {len(common)} requests change from one moment to the next"
+    elif set(found.values()) == {None}:
         reason = reason or "both sides answer with errors"
     return TaskAnswers(
         task,
@@ -119,35 +132,59 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
             for key in islice(differing, _SHOWN)
         ),
         reason=reason,
-        limits=_ONLY_TOTALS.format(why) if why else _ONLY_BOUNDS if is_bounded else "",
-        documents=tuple(_documents(one.held, other.held)),
+        limits="; ".join(_limits(why, compared)),
+        documents=tuple(_documents(one.held.get(task, ()), other.held.get(task, ()))),
     )
 
 
+def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:
+    """Yield what was not compared of some answers; `why`: what makes scores differ."""
+    if why:
+        yield _ONLY_TOTALS.format(why)
+    elif any(_has(answer, _is_digest_of_hits) for answer in answers):
+        yield _ONLY_IDS
+    if not why and any(_has(answer, lambda inner: ERROR_BOUND in inner) for answer in answers):
+        yield _ONLY_BOUNDS
+
+
 def _where_they_differ(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the parts of two answers, of the same kind, that are not equal; the answers of different kinds."""
-    if not (isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys() and len(one) == 1):
-        return one, other
-    (ours,), (theirs,) = one.values(), other.values()
-    if not (isinstance(ours, dict) and isinstance(theirs, dict)):
-        return one, other
-    keys = [key for key in dict.fromkeys((*ours, *theirs)) if ours.get(key) != theirs.get(key)]
-    return {key: ours.get(key) for key in keys}, {key: theirs.get(key) for key in keys}
+    """Return the parts of two values that are not equal; of texts and lists what follows the part that is."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in dict.fromkeys((*one, *other)) if not _is_near(one.get(key), other.get(key))]
+        parts = {key: _where_they_differ(one.get(key), other.get(key)) for key in keys}
+        ours, theirs = ({key: part[side] for key, part in parts.items()} for side in (0, 1))
+        return ours, theirs
+    if isinstance(one, list | str) and isinstance(other, type(one)):
+        begin = sum(1 for _ in takewhile(lambda pair: _is_near(*pair), zip(one, other, strict=False)))
+        if isinstance(one, list) and len(one) == len(other):
+            pairs = [_where_they_differ(*pair) for pair in zip(one, other, strict=True) if not _is_near(*pair)]
+            return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+        if isinstance(one, list):
+            return one[begin:], other[begin:]
+        if begin > _CONTEXT:
+            return f"...{one[begin - _CONTEXT :]}", f"...{other[begin - _CONTEXT :]}"
+    return one, other
 
 
 def _merged(first: TaskAnswers, last: TaskAnswers) -> TaskAnswers:
     """Return the answers of two rounds as one: those of the round with more differences, so that none is lost."""
-    return max(first, last, key=lambda each: (each.differing, each.equal))
+    worse = max(first, last, key=lambda each: (each.differing, each.equal))
+    return replace(
+        worse,
+        limits=worse.limits or first.limits or last.limits,
+        documents=tuple(dict.fromkeys((*first.documents, *last.documents))),
+    )
 
 
-def _documents(ours: Mapping[str, int], theirs: Mapping[str, int]) -> Iterator[str]:
+def _documents(ours: Sequence[HeldDocuments], theirs: Sequence[HeldDocuments]) -> Iterator[str]:
     """Yield a sentence for each index that holds another number of documents on the other side."""
-    for name in ours:
-        if name in theirs and ours[name] != theirs[name]:
-            yield f"{name} holds {ours[name]:,} documents in baseline, {theirs[name]:,} in contender"
+    held = {each.index: each.documents for each in theirs}
+    for index, count, other in ((each.index, each.documents, held.get(each.index)) for each in ours):
+        if count is not None and other is not None and count != other:
+            yield f"{index} holds {count:,} documents in baseline, {other:,} in contender"
 
 
-def _why_loosely(one: _Asked, other: _Asked, answers: Collection[Any]) -> str:
+def _why_loosely(task: str, one: _Asked, other: _Asked, answers: Collection[Any]) -> str:
     """Return what makes the scores of two sides differ though they hold the same documents; "" if nothing does, or if
     nothing has scores."""
     searches = [
@@ -161,8 +198,9 @@ def _why_loosely(one: _Asked, other: _Asked, answers: Collection[Any]) -> str:
     common = one.shards.keys() & other.shards.keys()
     if any(one.shards[name] != other.shards[name] for name in common):
         return "the number of shards"
-    if one.deleted or other.deleted:
-        return "deleted documents"
+    deleted = [held.deleted for asked in (one, other) for held in asked.held.get(task, ())]
+    if any(count is None or count > 0 for count in deleted):
+        return "deleted documents, which the cluster does not tell" if None in deleted else "deleted documents"
     is_spread = any((shards or 1) > 1 for asked in (one, other) for shards in asked.shards.values())
     if is_spread and one.routes_since_7 != other.routes_since_7:
         return "the shards of documents, which 7.0 has changed"
@@ -175,11 +213,15 @@ def _is_before_7(cluster: ClusterFacts) -> bool:
     return cluster.distribution == "elasticsearch" and cluster.version.partition(".")[0] in ("1", "2", "5", "6")
 
 
-def _has_bounds(value: Any) -> bool:
-    """True if somewhere in an answer the counts of terms have a stated error."""
+def _has(value: Any, holds: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """True if something holds of one of the mappings in an answer."""
     if isinstance(value, dict):
-        return ERROR_BOUND in value or any(map(_has_bounds, value.values()))
-    return isinstance(value, list) and any(map(_has_bounds, value))
+        return holds(value) or any(_has(inner, holds) for inner in value.values())
+    return isinstance(value, list) and any(_has(inner, holds) for inner in value)
+
+
+def _is_digest_of_hits(part: Mapping[str, Any]) -> bool:
+    return any(isinstance(part.get(name), dict) and "digest" in part[name] for name in (HITS, RANKS))
 
 
 def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:
@@ -212,9 +254,9 @@ def _are_same_hits(one: Mapping[str, Any], other: Mapping[str, Any], loosely: bo
         return not is_complete or (ours.keys() == theirs.keys() and ours.get("digest") == theirs.get("digest"))
     if ours.keys() != theirs.keys():
         return False
-    if not all(_is_near(rank, theirs[each], _SCORE_TOLERANCE) for each, rank in ours.items()):
+    if not all(_is_near(rank, theirs[each], SCORE_TOLERANCE) for each, rank in ours.items()):
         return False
-    return all(_is_near(one.get(key), other.get(key), _SCORE_TOLERANCE) for key in (LAST, FIRST, RANKS, COUNT))
+    return all(_is_near(one.get(key), other.get(key), SCORE_TOLERANCE) for key in (LAST, FIRST, RANKS, COUNT))
 
 
 def _is_same_node(one: Any, other: Any, loosely: bool) -> bool:
@@ -260,19 +302,26 @@ def _are_same_buckets(one: Mapping[str, Any], other: Mapping[str, Any], loosely:
     errors = [each.get(ERROR_BOUND, 0) for each in (one, other)]
     if not loosely and not any(errors):
         return _is_same_node(ours, theirs, loosely)
-    if min(errors) < 0:
-        return True  # the server does not know how far its counts are off
+    if min(errors) < 0 or not (ours and theirs):  # below 0 the server does not know how far its counts are off
+        return bool(ours) == bool(theirs)
     by_key, of_others = ({str(each.get("key")): each for each in side} for side in (ours, theirs))
     common = by_key.keys() & of_others.keys()
     if not any(errors):
         return by_key.keys() == of_others.keys() and all(
             _is_same_node(by_key[key], of_others[key], loosely) for key in common
         )
-    counts = [(by_key[key]["doc_count"], of_others[key]["doc_count"]) for key in common]
-    return bool(common or not ours or not theirs) and all(abs(a - b) <= sum(errors) for a, b in counts)
+    counts = [{key: each["doc_count"] for key, each in side.items()} for side in (by_key, of_others)]
+    if not common or any(abs(counts[0][key] - counts[1][key]) > sum(errors) for key in common):
+        return False
+    return all(  # what the other side does not show has no more than the last that it shows
+        count <= min(there.values()) + sum(errors)
+        for here, there in (counts, counts[::-1])
+        for key, count in here.items()
+        if key not in there
+    )
 
 
-def _is_near(one: Any, other: Any, tolerance: float) -> bool:
+def _is_near(one: Any, other: Any, tolerance: float = SCORE_TOLERANCE) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_is_near(*pair, tolerance) for pair in zip(one, other, strict=True))
     numbers = isinstance(one, int | float) and isinstance(other, int | float)
@@ -312,8 +361,7 @@ def notices(answers: Sequence[TaskAnswers]) -> Iterator[Notice]:
         yield Notice(f"answers: {reason}", note=True)
     for each in answers:
         if not each.equal and not each.differing:
-            why = each.reason or f"the answers to all {each.unstable} requests change from one moment to the next"
-            yield Notice(f"{each.task}: answers not compared: {why}", note=True)
+            yield Notice(f"{each.task}: answers not compared: {each.reason}", note=True)
 
 
 def _shows(answers: TaskAnswers) -> str:

@@ -8,20 +8,23 @@ itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from statistics import fmean
 
 from esbench.comparison.effects import Design, fit_tasks
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import FASTER, SLOWER, THESE_NODES, Cause, Row, TaskCauses
+from esbench.comparison.stats import adjusted
+from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.measure.verdict import SAMPLED_TOOK, TOOK
 from esbench.record.figures import CACHES, LOWER, REQUEST_CACHE, cache_hits_percent, node_figure
 from esbench.record.model import TaskResult
 
 _SMALLEST = math.log(1.1)  # a smaller change of a figure explains nothing
-_SHOWN = 4  # of a task
+_SHOWN, _SHOWN_METHODS = 4, 2  # of a task
 _FEW_TIMES = 5.0  # a larger change is said by both figures, not in percent
 _HOT_POINTS = 10.0  # percent of the snapshots of a thread pool
 
@@ -124,7 +127,7 @@ _MOVERS = (
         _Mover(
             f"{cache} cache hits",
             "%",
-            1,
+            5,
             partial(_missed_percent, cache=cache),
             partial(_hits_percent, cache=cache),
         )
@@ -144,7 +147,7 @@ _MOVERS = (
 def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
     """Yield, for each task with a primary row that changed, what else moved with it.
 
-    Only what moved in the row's direction, by 10 % at least, and by an interval without zero. Figures of nodes that
+    Only what moved in the row's direction, by 10 % at least, and not by chance. Figures of nodes that
     both sides shared are left out.
     """
     seen, shared_nodes = set(), design.shares_nodes
@@ -153,10 +156,8 @@ def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
         if row.is_primary and is_worse is not None and row.task not in seen:
             seen.add(row.task)
             movers = [mover for mover in _MOVERS if not (shared_nodes and mover.of_nodes)]
-            found = [each for mover in movers if (each := _moved(design, row.task, mover, is_worse)) is not None]
-            found.sort(key=lambda ranked: ranked[:2])
             hot = () if shared_nodes else _hot_methods(design, row.task, is_worse)
-            told = (*(cause for *_, cause in found), *hot)[:_SHOWN]
+            told = (*islice(_moved(design, row.task, movers, is_worse), _SHOWN), *islice(hot, _SHOWN_METHODS))
             yield TaskCauses(row.task, row.metric, row.diff_percent, told)
 
 
@@ -168,23 +169,28 @@ def _is_worse(row: Row) -> bool | None:
     return row.kind == SLOWER if row.kind in (FASTER, SLOWER) else None
 
 
-def _moved(design: Design, label: str, mover: _Mover, is_worse: bool) -> tuple[int, float, Cause] | None:
-    """Return a figure that moved with the row, with what it is sorted by; None if it did not."""
+def _moved(design: Design, label: str, movers: Sequence[_Mover], is_worse: bool) -> Iterator[Cause]:
+    """Yield the figures that moved with the row, by their ranks, and of one rank by the size of their change.
 
-    def log(race: Race) -> float | None:
-        task = race.tasks.get(label)  # an earlier race may lack it
-        value = None if task is None else mover.value(task)
-        return None if value is None else math.log(max(value, mover.least))
+    Their p values are adjusted together: of many figures some move by chance.
+    """
+    fits = [fit_tasks(design, {label}, partial(_log, mover, label)) for mover in movers]
+    p_values = adjusted([math.nan if fitted is None else fitted.estimate.p for fitted in fits])
+    found = []
+    for mover, fitted, p in zip(movers, fits, p_values, strict=True):
+        change = 0.0 if fitted is None else math.log(fitted.estimate.ratio)
+        if (change > 0) == is_worse and abs(change) >= _SMALLEST and p < SIGNIFICANT:
+            found.append((mover.rank, -abs(change), mover))
+    for *_, mover in sorted(found, key=lambda ranked: ranked[:2]):
+        shown = mover.shown or mover.value
+        ours, theirs = (_mean(shown, races, label) for races in (design.baseline, design.contender))
+        yield Cause(mover.name, mover.unit, ours, theirs)
 
-    fitted = fit_tasks(design, {label}, log)
-    if fitted is None:
-        return None
-    change, estimate = math.log(fitted.estimate.ratio), fitted.estimate
-    if (change > 0) != is_worse or abs(change) < _SMALLEST or estimate.low <= 1 <= estimate.high:
-        return None
-    shown = mover.shown or mover.value
-    ours, theirs = (_mean(shown, races, label) for races in (design.baseline, design.contender))
-    return mover.rank, -abs(change), Cause(mover.name, mover.unit, ours, theirs)
+
+def _log(mover: _Mover, label: str, race: Race) -> float | None:
+    task = race.tasks.get(label)  # an earlier race may lack it
+    value = None if task is None else mover.value(task)
+    return None if value is None else math.log(max(value, mover.least))
 
 
 def _mean(value: _Value, races: Iterable[Race], label: str) -> float:

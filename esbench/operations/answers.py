@@ -21,29 +21,41 @@ from esbench.record.answers import (
     LAST,
     RANKS,
     SAMPLED,
+    SCORE_TOLERANCE,
     SEARCH,
     TOP_HITS,
     TOTAL,
 )
 
-_MOST_BYTES = 1_000  # of an answer without scores and sampled figures: these may double it
-_AGGREGATIONS = 8  # times as long may aggregations be: those of two versions are compared key by key
+_MOST_BYTES = 1_000  # of a document, suggestions
+_MOST_HITS = 50
+_MOST_FIGURES = 500  # of aggregations, bucket by bucket: those of two versions are compared key by key
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
 _CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
 # Searches that two clusters with the same documents may answer otherwise, and why.
+_APPROXIMATE = "its answers are approximate, or drawn"
 _OF_CHANCE = (
-    (re.compile(rb'"(knn|retriever|neural|hybrid|random_score|(diversified_|random_)?sampler|terminate_after)"\s*:'),
-     "its answers are approximate, or drawn"),
-    (re.compile(rb'"now["+\-/|]'), "its requests depend on the time of day"),
-    (re.compile(rb'"slice"\s*:'), "it is a part of a scroll"),
-)  # fmt: skip
+    (
+        re.compile(
+            rb'"(knn|retriever|neural|hybrid|random_score|(diversified_|random_)?sampler)"\s*:\s*[\[{]'
+            rb'|"(significant_te(rms|xt)|rare_terms|categorize_text|variable_width_histogram)"\s*:\s*{'
+            rb'|"terminate_after"\s*:'
+        ),
+        _APPROXIMATE,
+    ),
+    (
+        re.compile(rb'\bnow([+-]\d|/[yMwdhHms]|\|\|)|"([gl]te?|from|to)"\s*:\s*"now"'),
+        "its requests depend on the time of day",
+    ),
+    (re.compile(rb'"slice"\s*:\s*{'), "it is a part of a scroll"),
+)
 # Aggregations whose figures depend on the order in which segments are read, or on the version's hashes.
 _SAMPLED = {"percentiles", "percentile_ranks", "median_absolute_deviation", "boxplot", "cardinality"}
 _PLACES = {"_doc", "_shard_doc", "_seq_no"}  # sort keys that two indices do not share
-_OF_HITS = {"_source", "fields", "highlight", "inner_hits"}
-_MADE_BY_THE_SERVER = re.compile(r"[\w-]{20}")  # ids of documents that were indexed without one
-_TIE = 2e-5  # of scores relative to the best
+_SOURCE = "_source"  # all hits have it, or none
+_OF_SOME_HITS = {"fields", "highlight", "inner_hits"}
+_MADE_BY_THE_SERVER = re.compile(r"(?=.*[a-z])(?=.*[A-Z])([\w-]{20} ?)+", re.ASCII)  # ids of documents without own ones
 
 
 class NotComparable(Exception):  # noqa: N818 - a reason, not an error
@@ -61,6 +73,8 @@ def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None
         if pattern.search(request.body):
             raise NotComparable(reason)
     params = parse_qsl(query, keep_blank_values=True)
+    if "terminate_after" in dict(params):
+        raise NotComparable(_APPROXIMATE)
     if "source" in dict(params):
         raise NotComparable("its body is in its query string")
     counts_all = dialect.distribution == "opensearch" or dialect.version >= (7, 0)
@@ -97,7 +111,7 @@ def answer(reply: Any, target: str, body: bytes | None) -> Any:
     if path.endswith(_MULTI_SEARCH) and "responses" in reply:
         searches = [_Search(_object(line)) for line in (body or b"").split(b"\n")[1::2]]
         return [_search_answer(*pair) for pair in zip(reply["responses"], searches, strict=False)]
-    if "/_source/" in path and not ("error" in reply and "status" in reply):
+    if "/_source/" in path and not (isinstance(reply.get("error"), dict) and isinstance(reply.get("status"), int)):
         return {DOCUMENT: {"found": True, "source": reply}}
     return {COUNT: reply["count"]} if path.endswith(_COUNT) and COUNT in reply else _document(reply)
 
@@ -123,7 +137,7 @@ class _Search:
     """The parts of a search that its answer depends on; `keys` are those of its sort, none if scores sort it."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
-        sort = body.get("sort") or ()
+        sort = body.get("sort") or []
         keys = sort if isinstance(sort, list) else sort.split(",") if isinstance(sort, str) else [sort]
         self.keys = [next(iter(key), "") if isinstance(key, dict) else str(key).partition(":")[0] for key in keys]
         self.is_paged = str(body.get("from", 0)) != "0"
@@ -161,23 +175,24 @@ def _hits(hits: Mapping[str, Any], search: _Search) -> dict[str, Any]:
     if isinstance(total, dict):
         total = total["value"] if total.get("relation") == "eq" else f">={total['value']}"
     answer: dict[str, Any] = {TOTAL: total}
-    if parts := sorted({key for hit in found for key in hit} & _OF_HITS):
-        answer["parts"] = parts
     if not found:
         return answer
-    ids = _ids(found)
+    ids, ranks = _ids(found), _ranks(found, search)
     is_all = len(found) == total
-    is_anonymous = search.is_collapsed or all(_MADE_BY_THE_SERVER.fullmatch(each) for each in ids)
-    ranks = _ranks(found, search)
-    if not any(map(_says_something, ranks)):
-        return {**answer, **({HITS: dict.fromkeys(sorted(ids))} if is_all and not is_anonymous else {COUNT: len(ids)})}
-    if is_anonymous:
-        return {**answer, RANKS: ranks}
+    is_anonymous = search.is_collapsed or _MADE_BY_THE_SERVER.fullmatch(" ".join(ids)) is not None
+    is_ranked = any(map(_says_something, ranks))
     is_last, is_first = ([_is_tie(rank, ranks[place]) for rank in ranks] for place in (-1, 0))
     open_ends = [] if is_all else [(LAST, is_last), *([(FIRST, is_first)] if search.is_paged else [])]
+    is_open = [any(group[place] for _, group in open_ends) for place in range(len(ids))]
+    of_some = {key for hit, is_end in zip(found, is_open, strict=True) if not is_end for key in hit} & _OF_SOME_HITS
+    if parts := sorted(of_some | ({_SOURCE} & found[0].keys())):
+        answer["parts"] = parts
+    if is_anonymous:
+        return {**answer, **({RANKS: ranks} if is_ranked else {COUNT: len(ids)})}
+    if not is_ranked:
+        return {**answer, **({HITS: dict.fromkeys(sorted(ids))} if is_all else {COUNT: len(ids)})}
     for name, group in open_ends:
         answer[name] = [ranks[group.index(True)], group.count(True)]
-    is_open = [any(group[place] for _, group in open_ends) for place in range(len(ids))]
     answer[HITS] = {each: rank for each, rank, is_end in zip(ids, ranks, is_open, strict=True) if not is_end}
     return answer
 
@@ -195,11 +210,11 @@ def _ids(found: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _ranks(found: Sequence[Mapping[str, Any]], search: _Search) -> list[Any]:
     """Return what hits are sorted by, as far as two indices share it: sort values, or the score; scores are relative
-    to the best one."""
+    to the best one, but among sort values whose keys are not known."""
     if not found[0].get("sort"):
         best = max((hit.get("_score") or 0.0 for hit in found), default=0.0) or 1.0
         return [None if hit.get("_score") is None else _relative(hit["_score"], best) for hit in found]
-    keys = search.keys or ["_score"]
+    keys = search.keys or [""] * len(found[0]["sort"])
     ranks = [[value for key, value in zip(keys, hit["sort"], strict=False) if key not in _PLACES] for hit in found]
     for place, key in enumerate(key for key in keys if key not in _PLACES):
         if key == "_score":
@@ -221,49 +236,83 @@ def _is_tie(rank: Any, other: Any) -> bool:
     if isinstance(rank, list) and isinstance(other, list):
         return len(rank) == len(other) and all(map(_is_tie, rank, other))
     if isinstance(rank, float) and isinstance(other, float):
-        return abs(rank - other) <= _TIE * max(1.0, abs(other))
+        return abs(rank - other) <= SCORE_TOLERANCE * max(1.0, abs(other))
     return bool(rank == other)
 
 
 def _aggregations(value: Any, sampled: Collection[str], name: str = "") -> Any:
-    """Return aggregations with figures of 6 digits, sampled ones marked, and without what a reply adds to them."""
+    """Return aggregations with figures of 12 digits, sampled ones marked, and without what a reply adds to them."""
     if isinstance(value, dict):
         hits = value.get("hits")
         if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
             return {TOP_HITS: _hits(hits, _Search({}))}
         is_figure = bool({"buckets", "value", "values"} & value.keys())
-        return {
-            key: _aggregations(inner, sampled, key if key in sampled else name)
-            for key, inner in value.items()
-            if not (key.endswith("_as_string") or (is_figure and key == "meta"))
-            and not (key == ERROR_BOUND and not inner)
-        }
+        found = {}
+        for key, inner in value.items():
+            is_text = key.endswith("_as_string") and (key != "value_as_string" or name in sampled or _is_number(inner))
+            if is_text or (is_figure and key == "meta") or (key == ERROR_BOUND and not inner):
+                continue
+            own_name = key.rpartition("#")[2]  # typed_keys puts the type before it
+            inside = own_name if own_name in sampled else "" if key == "key" else name
+            found[key] = _aggregations(inner, sampled, inside)
+        return found
     if isinstance(value, list):
         return [_aggregations(inner, sampled, name) for inner in value]
+    if name in sampled and value == "NaN":  # of no documents; null from 7.0 on
+        return None
     if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and name in sampled):
-        if name in sampled:
-            return {SAMPLED: float(f"{value:.6g}")}
-        return float(f"{value:.6g}")
+        return {SAMPLED: float(f"{value:.6g}")} if name in sampled else float(f"{value:.12g}")
     return value
 
 
-def shortened(answer: Any, most_bytes: int = _MOST_BYTES) -> Any:
-    """Return an answer of about 2 KB at most, and 8 KB of aggregations: in place of a longer part its digest, which
-    needs the same ids and exact figures, not the same scores, sampled figures, or counts with a stated error."""
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def shortened(answer: Any, share: float = 1.0) -> Any:
+    """Return an answer with a digest in place of each part that is too long; it needs the same ids, sort values and
+    6 digits of figures, not the same scores, sampled figures, or counts with a stated error.
+
+    `share`: how much of the usual length parts may have.
+    """
     if isinstance(answer, list):
-        return [shortened(each, most_bytes // len(answer)) for each in answer]
-    if not isinstance(answer, dict) or len(_text(exact(answer))) <= most_bytes:
-        return answer
-    if SEARCH not in answer:
-        return {name: {"digest": digest(exact(value)), "begins": _text(value)[:100]} for name, value in answer.items()}
+        return [shortened(each, share / len(answer)) for each in answer]
+    if not isinstance(answer, dict) or SEARCH not in answer:
+        is_long = len(_text(answer)) > share * _MOST_BYTES
+        return {name: _digested(value) for name, value in answer.items()} if is_long else answer
     search = dict(answer[SEARCH])
-    for name in (HITS, RANKS, "aggregations", "suggest"):
-        most = _AGGREGATIONS * most_bytes if name == "aggregations" else most_bytes // 2
-        if name in search and len(_text(exact(search[name]))) > most:
-            value = search[name]
-            kept = sorted(value) if name == HITS else len(value) if name == RANKS else _certain(exact(value))
-            search[name] = {"digest": digest(kept), "begins": _text(kept)[:100]}
+    for name in (HITS, RANKS):
+        if len(search.get(name, ())) > share * _MOST_HITS:
+            search[name] = _digested(_without_scores(search[name]))
+    if _figures(search.get("aggregations")) > share * _MOST_FIGURES:
+        search["aggregations"] = _digested(_certain(_exact_node(search["aggregations"])))
+    if len(_text(search.get("suggest"))) > share * _MOST_BYTES:
+        search["suggest"] = _digested(search["suggest"])
     return {SEARCH: search}
+
+
+def _digested(value: Any) -> dict[str, str]:
+    return {"digest": digest(value), "begins": _text(value)[:100]}
+
+
+def _without_scores(value: Any) -> Any:
+    """Return hits, or their ranks, with nothing in place of scores and other sort values that are no whole numbers."""
+    if isinstance(value, dict):
+        return {key: _without_scores(rank) for key, rank in value.items()}
+    if isinstance(value, list):
+        return [_without_scores(rank) for rank in value]
+    return None if isinstance(value, float) else value
+
+
+def _figures(value: Any) -> int:
+    """Return how many figures and texts aggregations have."""
+    if isinstance(value, dict | list):
+        return sum(map(_figures, value.values() if isinstance(value, dict) else value))
+    return 1
 
 
 def _certain(value: Any) -> Any:
@@ -274,17 +323,33 @@ def _certain(value: Any) -> Any:
     return [_certain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def exact(value: Any) -> Any:
+def exact(answer: Any) -> Any:
     """Return the part of an answer that does not change from one moment to the next: no sampled figures and scores."""
+    if isinstance(answer, list):
+        return [exact(each) for each in answer]
+    return {SEARCH: _exact_search(answer[SEARCH])} if SEARCH in answer else answer
+
+
+def _exact_search(search: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in search.items() if name not in (LAST, FIRST)}
+    if HITS in found:
+        found[HITS] = sorted(found[HITS])
+    if "aggregations" in found:
+        found["aggregations"] = _exact_node(found["aggregations"])
+    return found
+
+
+def _exact_node(value: Any) -> Any:
+    """Return aggregations, or a part of them, with figures of 6 digits."""
+    if isinstance(value, list):
+        return [_exact_node(inner) for inner in value]
     if isinstance(value, dict):
         if value.keys() == {SAMPLED}:
             return SAMPLED
-        return {
-            key: sorted(inner) if key == HITS and isinstance(inner, dict) else exact(inner)
-            for key, inner in value.items()
-            if key not in (LAST, FIRST)
-        }
-    return [exact(inner) for inner in value] if isinstance(value, list) else value
+        if value.keys() == {TOP_HITS}:
+            return {TOP_HITS: _exact_search(value[TOP_HITS])}
+        return {key: _exact_node(inner) for key, inner in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def digest(value: Any) -> str:

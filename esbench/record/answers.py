@@ -25,6 +25,7 @@ from esbench.record.reading import stored_lines
 SEARCH, DOCUMENT, COUNT, ERROR = "search", "document", "count", "error"
 TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
 SAMPLED, TOP_HITS = "~", "~hits"
+SCORE_TOLERANCE = 2e-5  # of scores, relative to the best one: they are floats of 32 bits
 ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent
 
 
@@ -52,11 +53,14 @@ class NotAsked(msgspec.Struct, frozen=True, tag="not-asked", tag_field="kind"):
 
 
 class HeldDocuments(msgspec.Struct, frozen=True, tag="index", tag_field="kind"):
-    """The documents of an index, by its name without prefix, when the tasks were asked; those of primaries."""
+    """The documents of an index, by its name without prefix, when the tasks were asked; those of primaries.
+
+    None where the cluster does not tell.
+    """
 
     index: str
-    documents: int
-    deleted: int
+    documents: int | None
+    deleted: int | None
 
 
 Line = RequestAnswer | NotAsked | HeldDocuments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,7 @@ def both(ours: Sequence[Line], theirs: Sequence[Line]) -> TaskAnswers:
 
 
 def is_same(one: Any, other: Any, *others: Line) -> bool:
-    found = both([*answers(one), *others], [*answers(other), *others])
+    found = both([*others, *answers(one)], [*others, *answers(other)])
     assert found.equal + found.differing == 1
     return found.equal == 1
 
@@ -129,8 +130,8 @@ def test_where_documents_were_deleted_scores_and_what_they_choose_are_not_compar
     one: Any, other: Any, same: bool
 ) -> None:
     assert is_same(one, other, DELETED) is same
-    assert "deleted documents" in both([*answers(one), DELETED], [*answers(other), DELETED]).limits
-    assert both([*answers(document(1)), DELETED], [*answers(document(1)), DELETED]).limits == ""
+    assert "deleted documents" in both([DELETED, *answers(one)], [DELETED, *answers(other)]).limits
+    assert both([DELETED, *answers(document(1))], [DELETED, *answers(document(1))]).limits == ""
 
 
 def test_shards_are_compared_without_the_prefix_of_a_side() -> None:
@@ -157,6 +158,9 @@ def test_counts_of_terms_on_other_shards_differ_by_their_stated_error() -> None:
     assert is_same(terms(3, a=10, b=9), terms(2, a=14, c=8), DELETED)
     assert not is_same(terms(3, a=10), terms(2, a=16), DELETED)
     assert not is_same(terms(3, a=10), terms(2, b=10), DELETED)
+    assert not is_same(terms(3, a=100_000, b=10), terms(3, b=10, c=9))
+    for error in (3, -1):
+        assert not is_same(terms(error, a=1000), terms(error))
     assert is_same(terms(-1, a=10), terms(-1, a=16), DELETED)
     assert is_same(terms(0, a=10, b=9), terms(0, b=9, a=10), DELETED)
     assert not is_same(terms(0, a=10), terms(0, a=11), DELETED)
@@ -207,8 +211,74 @@ def test_equal_answers_are_said_with_what_they_show() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({f"document-{n}": 1.0 for n in range(9)}, {f"document-{n}": 1.0 for n in (*range(8), 10)}),
+        ({"a": {"body": "x" * 200, "z": 1}}, {"a": {"body": "x" * 200, "z": 2}}),
+        ({"a": "x" * 200 + "1"}, {"a": "x" * 200 + "2"}),
+        ({"a": [*range(100), 1]}, {"a": [*range(100), 2]}),
+        ({"a": [*range(100)]}, {"a": [*range(100), 2]}),
+    ],
+)
+def test_what_is_shown_of_answers_that_differ_is_what_differs(one: Any, other: Any) -> None:
+    (example,) = both(answers(document(one)), answers(document(other))).examples
+    assert example.baseline != example.contender
+    assert all(len(json.dumps(shown)) < 80 for shown in (example.baseline, example.contender))
+
+
+def test_each_task_has_the_documents_of_its_own_time() -> None:
+    later = [HeldDocuments("o", 12, 0), *answers(search(), task="later")]
+    ours = [HeldDocuments("o", 10, 0), *answers(search()), *later]
+    theirs = [HeldDocuments("o", 9, 4), *answers(search(hits={"a": 1.0, "b": 0.9})), *later]
+
+    def of(record: RaceRecord) -> Sequence[Line]:
+        return ours if record.race_id == OURS.race_id else theirs
+
+    first, second = task_answers(Side("baseline", (OURS,)), Side("contender", (THEIRS,)), of)
+    assert (first.differing, "deleted documents" in first.limits) == (0, True)
+    assert first.documents == ("o holds 10 documents in baseline, 9 in contender",)
+    assert (second.equal, second.limits, second.documents) == (1, "", ())
+
+
+def test_where_deleted_documents_are_unknown_scores_are_not_compared() -> None:
+    unknown = HeldDocuments("o", None, None)
+    found = both([unknown, *answers(search())], [unknown, *answers(search(hits={"a": 1.0, "b": 0.9}))])
+    assert (found.differing, found.documents) == (0, ())
+    assert "which the cluster does not tell" in found.limits
+
+
+def test_of_a_race_that_did_not_ask_the_next_one_is_compared() -> None:
+    def of(record: RaceRecord) -> Sequence[Line]:
+        return [] if record.race_id == OURS.race_id else answers(1)
+
+    again = golden_race(race_id="again")
+    (found,) = task_answers(Side("baseline", (OURS, again)), Side("contender", (THEIRS,)), of)
+    assert found.equal == 1
+
+
+def test_limits_and_documents_of_all_rounds_are_said() -> None:
+    rounds = {
+        OURS.race_id: [HeldDocuments("o", 10, 0), *answers(1)],
+        THEIRS.race_id: [HeldDocuments("o", 10, 0), *answers(1)],
+        "last": [HeldDocuments("o", 10, 0), *answers(1)],
+        "other": [HeldDocuments("o", 9, 0), *answers(1)],
+    }
+    sides = (
+        Side("baseline", (OURS, golden_race(race_id="last"))),
+        Side("contender", (THEIRS, golden_race(race_id="other"))),
+    )
+    (found,) = task_answers(*sides, lambda record: rounds[record.race_id])
+    assert found.documents == ("o holds 10 documents in baseline, 9 in contender",)
+
+
+def test_of_pages_whose_scores_are_in_no_digest_that_is_said() -> None:
+    long = {"search": {"total": 99, "hits": {"digest": "1", "begins": "["}}}
+    assert "of long pages only totals, ids" in both(answers(long), answers(long)).limits
+
+
 def test_documents_that_only_one_side_holds_are_said() -> None:
-    found = both([*answers(1), HeldDocuments("o", 10, 0)], [*answers(1), HeldDocuments("o", 9, 0)])
+    found = both([HeldDocuments("o", 10, 0), *answers(1)], [HeldDocuments("o", 9, 0), *answers(1)])
     assert next(n.text for n in notices([found])) == "o holds 10 documents in baseline, 9 in contender"
 
 

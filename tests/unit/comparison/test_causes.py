@@ -97,9 +97,10 @@ def test_figures_of_the_nodes() -> None:
 
 
 def test_hot_methods_that_only_the_slower_side_has() -> None:
-    def hot(**frames: float) -> dict[str, Any]:
+    def hot(others: int, **frames: float) -> dict[str, Any]:
         shown = [{"frame": name, "share_percent": share} for name, share in frames.items()]
-        return {"hot-threads": {"samples": 3, "pools": [{"pool": "search", "frames": shown}]}}
+        moved = dict.fromkeys(("refresh_count", "flush_count", "segments", "merge_time_ms", "get_time_ms"), others)
+        return {"hot-threads": {"samples": 3, "pools": [{"pool": "search", "frames": shown}]}, "cluster": moved}
 
     def records(of: Side, telemetry: dict[str, Any]) -> Side:
         tasks = [tuple(replace(task, telemetry=telemetry) for task in record.tasks) for record in of.records]
@@ -107,13 +108,32 @@ def test_hot_methods_that_only_the_slower_side_has() -> None:
             of, records=tuple(replace(record, tasks=each) for record, each in zip(of.records, tasks, strict=True))
         )
 
-    baseline = records(side("baseline", "bulk", docs_per_s(scaled(20000)), TURNS["baseline"]), hot(inflate=4, seek=30))
+    baseline = records(
+        side("baseline", "bulk", docs_per_s(scaled(20000)), TURNS["baseline"]), hot(100, inflate=4, seek=30)
+    )
     contender = records(
-        side("contender", "bulk", docs_per_s(scaled(16000)), TURNS["contender"]), hot(inflate=44, seek=35)
+        side("contender", "bulk", docs_per_s(scaled(16000)), TURNS["contender"]), hot(1000, inflate=44, seek=35)
     )
     pair = compare(baseline, [contender], CompareOptions(seconds=seconds_of)).pairs[0]
-    assert names(pair.causes) == ["inflate"]
+    assert names(pair.causes)[-1] == "inflate"
+    assert len(names(pair.causes)) == 5  # four figures besides
     assert any("inflate 4 -> 44 %" in notice.text for notice in pair.notices)
+
+
+def test_of_many_figures_one_that_moved_by_chance_is_not_named() -> None:
+    ours, theirs = {"flush_count": 100.0}, {"flush_count": 250.0}
+    assert names(found(0.8, cluster(**ours), cluster(**theirs), spread=0.3)) == ["flushes"]
+    others = ("merge_time_ms", "search_query_time_ms", "search_fetch_time_ms", "get_time_ms", "indexing_time_ms")
+    still = dict.fromkeys(others, 1000.0)
+    assert names(found(0.8, cluster(**ours, **still), cluster(**theirs, **still), spread=0.3)) == []
+
+
+def test_hits_that_all_searches_have_but_a_few_are_the_same() -> None:
+    def cache(hits: int) -> dict[str, Any]:
+        return cluster(query_cache_hits=hits, query_cache_misses=1000 - hits)
+
+    assert names(found(0.8, cache(985), cache(980), spread=0.001)) == []
+    assert names(found(0.8, cache(985), cache(700), spread=0.001)) == ["query cache hits"]
 
 
 def test_the_sampled_took_of_the_server() -> None:

@@ -51,12 +51,28 @@ def test_other_requests_have_no_answer(method: str, target: str) -> None:
         ({"knn": {"field": "v"}}, "approximate"),
         ({"query": {"function_score": {"random_score": {"seed": 1}}}}, "drawn"),
         ({"query": {"range": {"at": {"gte": "now-1h"}}}}, "time of day"),
+        ({"query": {"range": {"at": {"lt": "now"}}}}, "time of day"),
+        ({"query": {"query_string": {"query": "at:[now-1h TO now]"}}}, "time of day"),
         ({"slice": {"id": 0, "max": 2}}, "part of a scroll"),
+        ({"terminate_after": 100}, "approximate"),
+        ({"aggs": {"t": {"significant_terms": {"field": "f"}}}}, "approximate"),
     ],
 )
 def test_what_two_clusters_may_answer_otherwise_is_not_asked(body: Any, why: str) -> None:
     with pytest.raises(NotComparable, match=why):
         asked(request("GET", "/o/_search", body), V7)
+
+
+def test_a_search_that_ends_early_is_not_asked() -> None:
+    with pytest.raises(NotComparable, match="approximate"):
+        asked(request("GET", "/o/_search?terminate_after=100"), V7)
+
+
+@pytest.mark.parametrize(
+    "query", [{"term": {"hybrid": True}}, {"match": {"title": "now"}}, {"match": {"t": "now-ish"}}]
+)
+def test_words_that_only_look_like_chance_are_asked(query: Any) -> None:
+    asked(request("GET", "/o/_search", {"query": query}), V7)
 
 
 def test_a_search_counts_all_hits_from_7_0_on() -> None:
@@ -102,6 +118,11 @@ def test_of_ids_that_the_server_made_only_the_ranks_count() -> None:
     assert search(found(exact_total(9), hit("a", 2.0)), body={"collapse": {"field": "x"}})["ranks"] == [1.0]
 
 
+def test_own_ids_of_20_characters_are_not_those_of_the_server() -> None:
+    reply = found(exact_total(9), hit("order-00000000000017", 4.0), hit("order-00000000000018", 2.0))
+    assert search(reply)["hits"] == {"order-00000000000017": 1.0}
+
+
 def test_sort_values_stand_in_place_of_scores() -> None:
     reply = found({"value": 10_000, "relation": "gte"}, hit("a", sort=[3]), hit("b", sort=[5]))
     assert search(reply, body={"sort": "n"}) == {"total": ">=10000", "hits": {"a": [3]}, "last": [[5], 1]}
@@ -130,7 +151,14 @@ def test_parts_of_hits_that_only_one_side_has_are_seen() -> None:
     assert search(reply)["parts"] == ["_source", "highlight"]
 
 
-def test_aggregations_have_6_digits_and_sampled_figures_are_marked() -> None:
+def test_parts_of_hits_that_the_page_has_by_chance_do_not_count() -> None:
+    tied = [{**hit(each, 1.0), "_source": {}, **more} for each, more in (("b", {"fields": {}}), ("c", {}))]
+    reply = found(exact_total(9), {**hit("a", 2.0), "_source": {}}, *tied)
+    assert search(reply)["parts"] == ["_source"]
+    assert search(found(exact_total(9), *tied)) == {"total": 9, "parts": ["_source"], "last": [1.0, 2], "hits": {}}
+
+
+def test_aggregations_have_12_digits_and_sampled_figures_are_marked() -> None:
     body = {"aggs": {"by": {"terms": {}, "aggs": {"p": {"percentiles": {}}}}, "n": {"cardinality": {}}}}
     reply = found(
         exact_total(0),
@@ -141,16 +169,37 @@ def test_aggregations_have_6_digits_and_sampled_figures_are_marked() -> None:
                     {"key": "x", "doc_count": 3, "p": {"values": {"99.0": 1.23456789, "99.0_as_string": "1.2"}}}
                 ],
             },
-            "sum": {"value": 123456.789, "meta": {"a": 1}},
+            "sum": {"value": 123456.7890000001, "value_as_string": "123456.8", "meta": {"a": 1}},
             "n": {"value": 812},
             "top": {"hits": {"total": exact_total(1), "hits": [hit("a", 3.0)]}},
         },
     )
     assert search(reply, body=body)["aggregations"] == {
         "by": {"buckets": [{"key": "x", "doc_count": 3, "p": {"values": {"99.0": {"~": 1.23457}}}}]},
-        "sum": {"value": 123457.0},
+        "sum": {"value": 123456.789},
         "n": {"value": {"~": 812.0}},
         "top": {"~hits": {"total": 1, "hits": {"a": 1.0}}},
+    }
+
+
+def test_texts_of_dates_count_and_unkeyed_percentiles_are_sampled() -> None:
+    body = {"aggs": {"p": {"percentiles": {}}, "q": {"percentiles": {}}}}
+    aggregations = {
+        "max": {"value": 1.6e12, "value_as_string": "2020-09-13T12:26:40.000Z"},
+        "percentiles#p": {"values": [{"key": 50.0, "value": 1.5}]},
+        "q": {"values": {"50.0": "NaN"}},
+    }
+    assert search(found(exact_total(0), aggregations=aggregations), body=body)["aggregations"] == {
+        "max": {"value": 1.6e12, "value_as_string": "2020-09-13T12:26:40.000Z"},
+        "percentiles#p": {"values": [{"key": 50.0, "value": {"~": 1.5}}]},
+        "q": {"values": {"50.0": None}},
+    }
+
+
+def test_sort_values_of_the_best_hits_of_a_bucket_are_all_kept() -> None:
+    hits = {"total": exact_total(1), "hits": [hit("a", sort=[1, 2])]}
+    assert search(found(exact_total(0), aggregations={"top": {"hits": hits}}))["aggregations"] == {
+        "top": {"~hits": {"total": 1, "hits": {"a": [1, 2]}}}
     }
 
 
@@ -158,6 +207,8 @@ def test_a_document_is_its_source_and_an_error_its_type() -> None:
     document = {"_id": "1", "_version": 4, "_seq_no": 9, "found": True, "_source": {"a": 1}}
     assert answer(document, "/o/_doc/1", None) == {"document": {"found": True, "source": {"a": 1}}}
     assert answer({"error": "x"}, "/o/_source/1", None) == {"document": {"found": True, "source": {"error": "x"}}}
+    both = {"error": "x", "status": "open"}
+    assert answer(both, "/o/_source/1", None) == {"document": {"found": True, "source": both}}
     error = {"error": {"type": "no_such_index", "reason": "node-7 says so"}, "status": 404}
     assert answer(error, "/o/_search", None) == {"error": "no_such_index"}
 
@@ -191,9 +242,28 @@ def test_a_long_answer_is_its_digest_whatever_the_scores() -> None:
     assert short["search"]["total"] == 500
     assert shortened(long_page(hits=dict.fromkeys(page["search"]["hits"], 0.3333333))) == short
     assert shortened(long_page(hits=dict(list(page["search"]["hits"].items())[1:]))) != short
+    assert shortened(long_page(hits={key: [n] for n, key in enumerate(page["search"]["hits"])})) != short
     source = {"document": {"found": True, "source": {"text": "x" * 5000}}}
     assert len(json.dumps(shortened(source))) < 2048
     assert shortened(source) != shortened({"document": {"found": True, "source": {"text": "x" * 5001}}})
+
+
+def test_fields_of_documents_and_figures_may_have_the_names_of_parts_of_an_answer() -> None:
+    def document(**source: Any) -> Any:
+        return {"document": {"found": True, "source": {"text": "x" * 5000, **source}}}
+
+    assert shortened(document(first="Ann", hits=1)) != shortened(document(first="Bob", hits=1))
+    assert exact({"search": {"aggregations": {"last": {"value": 1}}}}) != exact(
+        {"search": {"aggregations": {"last": {"value": 2}}}}
+    )
+
+
+def test_whether_an_answer_is_short_does_not_depend_on_scores() -> None:
+    def page(score: float) -> Any:
+        return {"search": {"total": 99, "hits": {f"document-{n}": score for n in range(40)}, "last": [0.1, 1]}}
+
+    assert "digest" not in shortened(page(0.5))["search"]["hits"]
+    assert "digest" not in shortened(page(0.4999999))["search"]["hits"]
 
 
 def test_sampled_figures_are_in_no_digest() -> None:
