@@ -1,6 +1,6 @@
 """Duels of a contender that is slower for a known reason: is it the first that the comparison names?
 
-    python benchmarks/known_causes.py [REASON]...      ten duels; about 25 min
+    python benchmarks/known_causes.py [REASON]...      ten duels; about 35 min
 
 Reasons: refreshes (each 100 ms), caches (off), heap (too small), took (2 ms more, of a null server). It exits with 1 if
 the reason is named first in fewer than nine of ten.
@@ -75,7 +75,7 @@ schedule:
   - {operation: create-index}
   - {name: search, operation: {operation-type: search, index: documents}, clients: 8, time-period: 8}
 """
-AT_ONCE = ("--rounds=4", "--task-time=16s")
+AT_ONCE = ("--rounds=6", "--task-time=24s")
 FRESH_NODES = ("--rounds=6", "--task-time=16s", "--own-nodes")
 
 

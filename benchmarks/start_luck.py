@@ -51,10 +51,10 @@ VARIANTS: Mapping[str, Variant] = {
     "default": Variant(),
     "heap 4g": Variant("heap=4g"),
     "huge pages": Variant('jvm-options="-XX:+AlwaysPreTouch -XX:+UseTransparentHugePages"'),
-    "parallel GC": Variant('jvm-options="-XX:-UseConcMarkSweepGC -XX:-UseG1GC -XX:+UseParallelGC"'),
+    "parallel GC": Variant('jvm-options="-XX:-UseG1GC -XX:+UseParallelGC"'),
     "Xbatch": Variant("jvm-options=-Xbatch"),
     "discarded pass": Variant(passes=1),
-    "longer tasks": Variant(longer=3),
+    "longer tasks": Variant(longer=2),
 }
 
 

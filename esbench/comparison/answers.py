@@ -200,7 +200,7 @@ def _why_loosely(task: str, one: _Asked, other: _Asked, answers: Collection[Any]
         return "the number of shards"
     deleted = [held.deleted for asked in (one, other) for held in asked.held.get(task, ())]
     if any(count is None or count > 0 for count in deleted):
-        return "deleted documents, which the cluster does not tell" if None in deleted else "deleted documents"
+        return "deleted documents, whose number the cluster does not say" if None in deleted else "deleted documents"
     is_spread = any((shards or 1) > 1 for asked in (one, other) for shards in asked.shards.values())
     if is_spread and one.routes_since_7 != other.routes_since_7:
         return "the shards of documents, which 7.0 has changed"

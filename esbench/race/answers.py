@@ -202,7 +202,7 @@ class ReadTasks:
         )
 
     def _held(self) -> Iterator[Line]:
-        """Yield the documents that the indices of the track hold, as far as the cluster tells."""
+        """Yield the documents that the indices of the track hold, as far as the cluster says."""
         names = [each.name for each in self._stock.indices] + [each.name for each in self._stock.data_streams]
         try:
             found: Mapping[str, tuple[int | None, int | None]] = self._cluster.client.documents(names)

@@ -55,7 +55,7 @@ class NotAsked(msgspec.Struct, frozen=True, tag="not-asked", tag_field="kind"):
 class HeldDocuments(msgspec.Struct, frozen=True, tag="index", tag_field="kind"):
     """The documents of an index, by its name without prefix, when the tasks were asked; those of primaries.
 
-    None where the cluster does not tell.
+    None where the cluster does not say.
     """
 
     index: str

@@ -245,7 +245,7 @@ def test_where_deleted_documents_are_unknown_scores_are_not_compared() -> None:
     unknown = HeldDocuments("o", None, None)
     found = both([unknown, *answers(search())], [unknown, *answers(search(hits={"a": 1.0, "b": 0.9}))])
     assert (found.differing, found.documents) == (0, ())
-    assert "which the cluster does not tell" in found.limits
+    assert "whose number the cluster does not say" in found.limits
 
 
 def test_of_a_race_that_did_not_ask_the_next_one_is_compared() -> None:
