@@ -48,12 +48,14 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
     """Return the next probe, or what was found."""
     searched = [each for each in seen if each.probe.stage != "sustain"]
     found = _next(terms, searched)
-    if isinstance(found, Probe) or found.why not in ("precise", "cliff") or not terms.sustain_s:
+    if isinstance(found, Probe) or not found.was_found or not terms.sustain_s:
         return found
     sustained = [each for each in seen if each.probe.stage == "sustain"]
     if len(sustained) < _MOST_TRIES and all(each.void for each in sustained):
         return Probe(found.low_per_s, terms.sustain_s, "sustain")
-    return found if found.why == "cliff" else _of_curves(terms, _usable(seen), found.why) or found
+    if found.why == "precise":
+        return _of_curves(terms, _usable(seen), found.why) or found
+    return _next(terms, seen) if any(not _holds(terms, each) for each in _usable(sustained)) else found
 
 
 def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
@@ -77,12 +79,17 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
         rate_per_s = held * _FACTOR ** max(1, _asked(usable))
     if seen and sum(each.took_s for each in seen) >= terms.budget_s:
         return _out_of_time(terms, usable, held)
-    ceiling = min([terms.ceiling_per_s, *(rate for rate in voided if voided.count(rate) >= _MOST_TRIES)])
+    sent = max((each.probe.rate_per_s for each in usable), default=0.0)
+    unsent = {rate for rate in voided if voided.count(rate) >= _MOST_TRIES}
+    while rate_per_s in unsent and rate_per_s <= sent:  # the driver can do more: something else was in its way
+        rate_per_s *= 1 - _NEAREST
+    ceiling = min([terms.ceiling_per_s, *(rate for rate in unsent if rate > sent)])
     if rate_per_s >= ceiling:
-        if held >= (1 - _NEAREST) * ceiling or voided.count(ceiling) >= _MOST_TRIES:
+        if ceiling in unsent or (held >= (1 - _NEAREST) * ceiling and not missed):
             return FoundCapacity("at least", held, held, math.inf)
         rate_per_s = ceiling
-    return Probe(rate_per_s, measured_s, stage)
+    enough_s = _FEWEST_LATE / (min(terms.most_late) * rate_per_s)  # for so few late requests where it is the capacity
+    return Probe(rate_per_s, max(measured_s, min(_LONGEST * terms.probe_s, enough_s)), stage)
 
 
 def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe], held: float) -> FoundCapacity:
@@ -104,17 +111,18 @@ def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float 
     curve = found.curves[found.binding] if found is not None else None
     if found is None or curve is None or curve.slope > _STEEP or curve.capacity_per_s >= _overloaded(terms, usable):
         if over <= held * (1 + _PRECISE):
-            is_cliff = any(
+            is_cliff = _overloaded(terms, usable) <= held * NEAR or any(
                 each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > CLEARLY for each in above
             )
-            number = found.binding if found else 0
+            number = _worst(terms, min(above, key=lambda each: each.probe.rate_per_s))
             return FoundCapacity("cliff" if is_cliff else "flat", math.sqrt(held * over), held, over, number)
         return math.sqrt(held * min(over, held * NEAR))
     precise = curve.half_width_ratio <= _PRECISE and curve.effective_late >= _FEWEST_LATE
     if precise and curve.probes >= _FEWEST_NEAR:
         return found
     late_per_s = terms.most_late[found.binding] * curve.capacity_per_s
-    if since >= 3 and (1.96 / (_PRECISE * curve.slope)) ** 2 * curve.dispersion / late_per_s > terms.budget_s:
+    is_foretold = since >= 3 and curve.effective_late >= _FEWEST_LATE
+    if is_foretold and (1.96 / (_PRECISE * curve.slope)) ** 2 * curve.dispersion / late_per_s > terms.budget_s:
         return replace(found, why="flat")
     away = min(_FARTHEST, max(_NEAREST, math.log(2.5) / curve.slope))
     rate_per_s = curve.capacity_per_s * (1 + away / 2 if since % 2 else 1 - away)
@@ -196,3 +204,19 @@ def _worst(terms: SearchTerms, seen: SeenProbe) -> int:
     """Return the number of the objective that a probe missed by most."""
     ratios = [counts.excess(most) for counts, most in zip(seen.counts, terms.most_late, strict=True)]
     return ratios.index(max(ratios))
+
+
+def next_of_sides(searches: Sequence[tuple[SearchTerms, Sequence[SeenProbe]]], side: int) -> Probe | FoundCapacity:
+    """Return the next probe of one of several sides that are searched at once, or what it has found once no side needs
+    another probe.
+
+    Each probe has one rate on all sides: what the side asks for that has asked for fewest of those whose search has not
+    ended. Each side has its own curve, through all probes near its own estimate.
+    """
+    found = [next_of(terms, seen) for terms, seen in searches]
+    asking = [number for number, each in enumerate(found) if isinstance(each, Probe)]
+    if not asking:
+        return found[side]
+    asks = min(asking, key=lambda number: _asked(searches[number][1]))
+    probe = found[asks]
+    return replace(probe, stage="other") if isinstance(probe, Probe) and asks != side else probe

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from esbench.capacity.search import next_of
-from esbench.capacity.sides import next_of_sides
+from esbench.capacity.search import next_of, next_of_sides
 from esbench.errors import RaceError, UsageError, did_you_mean
 from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits

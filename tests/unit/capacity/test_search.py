@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from queues import BATCHES, Server, queue
 
 from esbench.capacity.search import next_of
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 
-BATCHES = 15
 OVERHEAD_S = 6.0
-Server = Callable[[float, float, float], LateCounts]  # rate (1/s), measured and begun (s) -> what was seen
-
-
-def queue(
-    rng: np.random.Generator, service_per_s: float, limit_s: float, *, slower_per_s: float = 0.0, constant: bool = False
-) -> Server:
-    """Return a server with one queue and exponential or constant service times: M/M/1, M/D/1 by Lindley's recursion."""
-
-    def probe(rate_per_s: float, measured_s: float, at_s: float) -> LateCounts:
-        discarded_s = max(3.0, 20 * limit_s)
-        due = np.cumsum(rng.exponential(1 / rate_per_s, int(rate_per_s * (measured_s + discarded_s) * 1.3) + 50))
-        due = due[due < measured_s + discarded_s]
-        mean_s = 1 / (service_per_s * (1 - slower_per_s * at_s))
-        service = np.full(len(due), mean_s) if constant else rng.exponential(mean_s, len(due))
-        work = np.cumsum(service)
-        latency = work + np.maximum.accumulate(due - (work - service)) - due
-        counted = due >= discarded_s
-        batch = np.minimum(BATCHES - 1, ((due[counted] - discarded_s) / measured_s * BATCHES).astype(int))
-        late = np.bincount(batch, weights=latency[counted] > limit_s, minlength=BATCHES)
-        return LateCounts(rate_per_s, tuple(np.bincount(batch, minlength=BATCHES).tolist()), tuple(map(int, late)))
-
-    return probe
 
 
 def cliff(at_per_s: float) -> Server:
@@ -138,6 +117,44 @@ def test_a_share_that_hardly_depends_on_the_rate_is_flat() -> None:
     assert {each.why for each in found} == {"flat"}
 
 
+def searches(limit: float, service_per_s: float, *, constant: bool = False, **terms: Any) -> list[FoundCapacity]:
+    """Twenty searches of a queue whose limit is so many times its service time."""
+    asked = SearchTerms((0.01,), closed_per_s=service_per_s, **terms)
+    return [
+        search(queue(np.random.default_rng(seed), service_per_s, limit / service_per_s, constant=constant), asked)[0]
+        for seed in range(20)
+    ]
+
+
+def covered(found: list[FoundCapacity], truth: float) -> int:
+    """How many known capacities have the truth in their interval."""
+    return sum(each.is_known and each.low_per_s <= truth <= each.high_per_s for each in found)
+
+
+@pytest.mark.parametrize(("limit", "fewest"), [(50, 18), (100, 13), (200, 14)])
+def test_a_limit_far_from_the_service_time_is_steep_and_mostly_covered(limit: float, fewest: int) -> None:
+    found = searches(limit, 2000.0)
+    assert covered(found, 2000 - math.log(100) * 2000 / limit) >= fewest
+    assert sum(each.why == "cliff" for each in found) <= (4 if limit < 200 else 20)
+
+
+def test_a_curve_that_few_late_requests_show_is_not_called_flat() -> None:
+    assert "flat" not in {each.why for each in searches(200, 500.0, constant=True)}
+
+
+def test_of_a_slow_server_probes_are_longer_and_few_searches_end_in_a_cliff() -> None:
+    found = searches(20, 5.0)
+    assert sum(each.why == "cliff" for each in found) <= 4
+    assert next_of(SearchTerms((0.01,), closed_per_s=8.0), []) == Probe(4.0, 120.0, "bracket")
+
+
+def test_a_ceiling_near_the_capacity_is_held_before_it_is_a_result() -> None:
+    truth = 500 - math.log(100) * 25
+    found = searches(20, 500.0, ceiling_per_s=1.02 * truth)
+    assert sum(each.why == "at least" for each in found) <= 3
+    assert covered(found, truth) >= 16
+
+
 def test_of_a_cliff_the_last_rate_that_held_and_the_first_that_did_not_are_found() -> None:
     found, seen = search(cliff(800.0), SearchTerms((0.01,), closed_per_s=1000.0))
     assert found.why == "cliff"
@@ -192,6 +209,34 @@ def test_no_probe_begins_after_the_budget(late_ratios: tuple[float, ...], low_pe
     assert isinstance(found, FoundCapacity)
     assert (found.why, found.low_per_s, found.high_per_s) == ("out of time", low_per_s, high_per_s)
     assert isinstance(next_of(terms, seen[:1]), Probe)
+
+
+def test_a_void_rate_below_one_that_was_sent_is_no_ceiling() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0)
+    seen = [usable(500.0, 0.0), usable(625.0, 0.0), usable(977.0, 0.9)]
+    asked = next_of(terms, seen)
+    assert isinstance(asked, Probe)
+    again = next_of(terms, [*seen, *3 * [usable(asked.rate_per_s, 0.0, void="late")]])
+    assert isinstance(again, Probe)
+    assert again.rate_per_s == pytest.approx(0.99 * asked.rate_per_s)
+
+
+def test_a_cliff_that_does_not_hold_for_long_is_searched_again() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0)
+    seen = [usable(800.0, 0.0), usable(839.0, 1.0), usable(800.0, 0.1, "sustain")]
+    assert isinstance(next_of(terms, seen), Probe)
+
+
+def test_a_cliff_is_of_the_objective_that_it_misses() -> None:
+    terms = SearchTerms((0.01, 0.001), closed_per_s=1000.0, sustain_s=0.0)
+
+    def both(rate_per_s: float, failed: float) -> SeenProbe:
+        late, errors = usable(rate_per_s, 0.0), usable(rate_per_s, failed)
+        return replace(late, counts=(*late.counts, *errors.counts))
+
+    found = next_of(terms, [both(800.0, 0.0), both(839.0, 0.5)])
+    assert isinstance(found, FoundCapacity)
+    assert (found.why, found.binding) == ("cliff", 1)
 
 
 def test_a_void_probe_of_the_result_is_repeated_twice() -> None:

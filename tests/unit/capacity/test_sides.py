@@ -9,18 +9,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import pytest
+from queues import queue
 from races import golden_race
 
-from esbench.capacity.sides import next_of_sides
+from esbench.capacity.search import next_of_sides
 from esbench.errors import RaceError
 from esbench.race.pace import Pace
 from esbench.race.probing import agreed_by
 from esbench.race.round import Round
-from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing
 
-BATCHES, LIMIT_S = 15, 0.04
+LIMIT_S = 0.04
 RECORD = golden_race(status="complete")  # read once, before any thread
 Searches = list[tuple[SearchTerms, list[SeenProbe]]]
 
@@ -31,16 +32,8 @@ def capacity_of(service_per_s: float) -> float:
 
 
 def seen_by(rng: np.random.Generator, service_per_s: float, probe: Probe) -> SeenProbe:
-    """A probe of a server with one queue and exponential service times (Lindley's recursion)."""
-    rate, discarded_s = probe.rate_per_s, 3.0
-    due = np.cumsum(rng.exponential(1 / rate, int(rate * (probe.measured_s + discarded_s) * 1.3) + 50))
-    due = due[due < probe.measured_s + discarded_s]
-    service = rng.exponential(1 / service_per_s, len(due))
-    work = np.cumsum(service)
-    is_late = work + np.maximum.accumulate(due - (work - service)) - due > LIMIT_S
-    batch = np.minimum(BATCHES - 1, ((due - discarded_s) / probe.measured_s * BATCHES).astype(int))[due >= discarded_s]
-    late = np.bincount(batch, weights=is_late[due >= discarded_s], minlength=BATCHES)
-    counts = LateCounts(rate, tuple(np.bincount(batch, minlength=BATCHES).tolist()), tuple(map(int, late)))
+    """A probe of a server with one queue and exponential service times."""
+    counts = queue(rng, service_per_s, LIMIT_S)(probe.rate_per_s, probe.measured_s, 0.0)
     return SeenProbe(probe, (counts,), 2 * probe.measured_s + 6, cut_short=counts.late_ratio > 0.2)
 
 
