@@ -99,8 +99,8 @@ def searched(case: Case, track: Path, budget: str) -> tuple[object, ...]:
     assert search is not None
     assert search.found is not None
     found, truth = search.found, case.capacity_per_s
-    is_covered = found.rate_per_s > 0 and found.low_per_s <= truth <= found.high_per_s
-    is_right = is_covered or abs(found.rate_per_s / truth - 1) <= 0.05
+    is_covered = found.low_per_s <= truth <= found.high_per_s
+    is_right = found.is_known and (is_covered or abs(found.rate_per_s / truth - 1) <= 0.05)
     return (
         *(case.name, truth, found.rate_per_s, found.low_per_s, found.high_per_s),
         *(f"{found.rate_per_s / truth - 1:+.1%}", is_right, found.why),

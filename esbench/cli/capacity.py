@@ -42,7 +42,7 @@ BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
     default=BUDGET,
     show_default=True,
     metavar="DURATION",
-    help="Begin no probe later.",
+    help="Begin no probe later, but the one that holds the result.",
 )
 @click.option(
     "--sustain",

@@ -34,6 +34,8 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
     search = record.capacity
     if search is None:
         raise UsageError(f"race {record.race_id} has searched for no capacity", where=where, hint=_ANY_SEARCH)
+    if record.test_mode:
+        raise UsageError(f"race {record.race_id} was a test", where=where, hint=_ANY_SEARCH)
     if search.found is None:
         what = f"the search of race {record.race_id} has not ended: its status is {record.status}"
         raise UsageError(what, where=where, hint="name another race, or search again")
@@ -108,5 +110,5 @@ def objections(capacity: KnownCapacity, track: str, tasks: Sequence[Task]) -> It
         yield f"the capacity is of task {capacity.task}, not of {first_of(others, _MOST_NAMES)}"
     if capacity.why == "at least":
         yield f"the capacity is {format_number(capacity.rate_per_s)}/s at least: its driver could not send more"
-    if capacity.why == "flat":
-        yield f"the capacity is {format_number(capacity.rate_per_s)}/s or so: its limit hardly depends on the rate"
+    if capacity.why in ("flat", "out of time"):
+        yield f"the capacity is {format_number(capacity.rate_per_s)}/s or so: its search had not found it when it ended"

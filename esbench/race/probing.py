@@ -95,7 +95,7 @@ class Probing(Steps):
         self._options, self._progress, self._choose = options, progress, choose
         self._objectives = options.objectives
         self._found = CapacitySearch(options.task, (), options.beside)
-        self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective
+        self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective; none if it has its time
 
     @property
     def search(self) -> CapacitySearch:
@@ -124,10 +124,8 @@ class Probing(Steps):
         yield from challenge.steps
         options, closed_per_s = self._options, requests_per_s(self._result)
         if not closed_per_s:
-            what = (
-                f"nothing was answered in the closed loop of {options.times.closed_s:g} s from which the search begins"
-            )
-            raise RaceError(what, where=f'task "{self._task.name}"')
+            loop = f"the closed loop of {self._result.duration_s:.3g} s from which the search begins"
+            raise RaceError(f"no request succeeded in {loop}", where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
         terms = SearchTerms(
             *(most_late, closed_per_s, options.ceiling_per_s),
@@ -140,7 +138,10 @@ class Probing(Steps):
             prepared.cluster.settle()
             name = next(name for name in _names(self._task.name, found) if name not in names)
             names.add(name)
-            self._most_late = tuple(_CERTAIN * ratio * found.rate_per_s * found.measured_s for ratio in most_late)
+            planned = found.rate_per_s * found.measured_s
+            self._most_late = (
+                () if found.stage == "sustain" else tuple(_CERTAIN * ratio * planned for ratio in most_late)
+            )
             yield self._probe(name, found)
             seen = self._seen(found, time.monotonic() - began_s)
             self._found = replace(self._found, probes=(*self._found.probes, seen))
@@ -164,7 +165,7 @@ class Probing(Steps):
 
     def enough(self) -> bool:
         late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._objectives)
-        return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))  # none before the first
+        return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))
 
     def _closed(self) -> Step:
         task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
@@ -172,7 +173,7 @@ class Probing(Steps):
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 
     def _probe(self, name: str, probe: Probe) -> Step:
-        times, longest_s = self._options.times, max(self._limits_ms, default=0.0) / 1000
+        times, longest_s = self._options.times, max(self._limits_ms) / 1000
         clients = min(_MOST_CLIENTS, round(_CLIENTS_FOR * probe.rate_per_s * longest_s))
         task = replace(
             self._task,

@@ -140,7 +140,7 @@ class FoundCapacity:
     """The end of a search: the capacity with its 95 % interval; of a cliff, the last rate that held and the first that
     did not.
 
-    `why`: "precise"; "cliff"; "flat": late requests hardly depend on the rate, no budget would settle it; "out of
+    `why`: "precise"; "cliff"; "flat": by how late requests depend on the rate, the budget does not settle it; "out of
     time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
     holds. `binding`: the number of the objective with the lowest capacity. `curves`: by objective, None without one.
     """

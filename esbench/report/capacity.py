@@ -16,6 +16,7 @@ from esbench.report.capacity_signs import SignOfLimit, signs_of_limit
 from esbench.units import format_duration, format_number
 
 _COMPARED = 3  # probes below the capacity, and above it
+_STEEP = 2.0  # a slope above it: the share of late requests depends on the rate
 
 
 class Searched(Protocol):
@@ -89,7 +90,7 @@ class ShownSearch:
     @property
     def below(self) -> list[JudgedProbe]:
         """The probes below the capacity's interval that held, the nearest first; without a capacity all that held."""
-        to = self.found.low_per_s if self.found and self.found.rate_per_s else math.inf
+        to = (self.found.low_per_s or self.found.rate_per_s or math.inf) if self.found else math.inf
         return [each for each in reversed(self.usable) if each.holds and each.rate_per_s <= to]
 
     @property
@@ -159,7 +160,13 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f": no rate holds {search.objectives[found.binding]}"
         case "flat":
             figure = _figure_name(parse_objective(search.objectives[found.binding]))
-            said = f": {figure} hardly depends on the rate; its limit is reached {_between(found)} so far"
+            curve = found.curves[found.binding] if found.curves else None
+            why = (
+                "would take longer than the budget to find"
+                if curve and curve.slope >= _STEEP
+                else "hardly depends on the rate"
+            )
+            said = f": {figure} {why}; its limit is reached {_between(found)} so far"
         case _ if found.curves:  # out of time
             said = f" carries about {rate}/s {interval} with {held}, as far as was found when the time was over"
         case _ if known_rate(found.low_per_s) or known_rate(found.high_per_s):
@@ -206,7 +213,7 @@ def overview(shown: ShownSearch) -> Mapping[str, Any]:
         "rate_per_s": rate,
         "low_per_s": low,
         "high_per_s": high,
-        "binding": shown.search.objectives[found.binding] if found else None,
+        "binding": shown.search.objectives[found.binding] if found and found.why != "at least" else None,
         "drifts": found.drifts if found else None,
         "gave_way": None if signs is None else [sign.what for sign in signs],
         "text": sentence(shown),
@@ -267,7 +274,7 @@ def _late_text(shown: ShownSearch, probe: JudgedProbe, number: int) -> str:
 def _why_none(shown: ShownSearch) -> str:
     """Return the figure of the lowest probe, which did not hold: at 10/s it is 2.3 ms."""
     if not shown.usable:
-        return f"no probe can be used: {shown.probes[-1].seen.void}" if shown.probes else "nothing was measured"
+        return "nothing was measured"
     probe, objective = shown.usable[0], shown.objectives[shown.binding]
     times = (probe.task.latency_ms if probe.task else None) or {}
     if objective.kind == "percentile" and objective.figure in times:

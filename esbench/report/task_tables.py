@@ -194,12 +194,13 @@ def servers_during(
     By default it has what shows that a cluster can do no more: CPU, heap, garbage collection, queues, rejections.
     """
     tasks = [task for task in tasks if task.telemetry.get("nodes")]
-    if not tasks:
+    known = _known(columns, tasks)
+    if not known:
         return ()
     nodes = max(task.telemetry["nodes"].get("nodes", 1) for task in tasks)
     of_which = "the node" if nodes == 1 else f"{nodes} nodes: means, highest peaks, sums of counts"
     title = f"{title} ({of_which}; CPU in percent of one core)"
-    return (Section(title, table_of((_label(record), *_known(columns, tasks)), tasks)),)
+    return (Section(title, table_of((_label(record), *known), tasks)),)
 
 
 def load_notice(record: RaceRecord) -> tuple[Notice, ...]:

@@ -99,7 +99,7 @@ def test_a_server_that_refuses_everything_ends_it_in_the_closed_loop(races: Race
     server.use({"rules": [{"path": "/_doc/", "reply": {"status": 429}}]})
     outcome = races.run(server, *OF_READS, P99, command="capacity")
     assert outcome.code == 1
-    assert 'task "paced": nothing was answered in the closed loop of 1 s' in outcome.error
+    assert 'task "paced": no request succeeded in the closed loop of 1 s' in outcome.error
 
 
 def test_ctrl_c_keeps_the_probes_so_far(races: Races, slow: NullServer) -> None:

@@ -97,6 +97,8 @@ def test_a_flat_search_says_where_the_limit_lies_so_far(low: float, high: float,
     found = FoundCapacity("flat", 800.0, low, high)
     hardly = "hardly depends on the rate; its limit is reached"
     assert said(found) == f"get-by-id: p99 {hardly} {where} so far; {AT_839}"
+    steep = replace(found, curves=(replace(CURVE, slope=8.0),))
+    assert said(steep) == said(found).replace("hardly depends on the rate", "would take longer than the budget to find")
     within = said(found, "within 50 ms >= 99 %")
     assert within == f"get-by-id: the share within 50 ms {hardly} {where} so far; {AT_839}"
 
@@ -127,13 +129,6 @@ def test_the_sentence_names_a_probe_with_clearly_too_many_late_requests() -> Non
 def test_without_a_probe_that_can_be_used_nothing_was_found_in_time() -> None:
     nothing = FoundCapacity("out of time", 0.0, 0.0, math.inf)
     assert said(nothing, rates={}) == "get-by-id: no rate could be judged before the time was over"
-
-
-def test_a_driver_that_cannot_send_any_rate_is_named() -> None:
-    found = FoundCapacity("no rate", 0.0, 0.0, math.inf)
-    void = probe(500.0, 0.0, void="driver lag is 60% of p99")
-    text = sentence(shown_of(searched(found, {void: task(void, 5.0)})))
-    assert text == "get-by-id: no rate holds p99 < 50 ms: no probe can be used: driver lag is 60% of p99"
 
 
 @pytest.mark.parametrize(
