@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _FILE = "loadgen.yml"
 _INVALID_STATUS, _ERROR_STATUS = 1, 2  # Loadgen's exit statuses, where its runner asks for them
+_USUAL = {"clients": 1, "duration": 5.0}  # of the track
 _GO_FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 _REPLACED = {  # options of Loadgen without effect
@@ -77,7 +80,7 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
 @click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
 @click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
-@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests.")
+@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests, in whole turns.")
 @click.option("--compress", is_flag=True, help="Send bodies as gzip.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of a request (60).")
 @click.option("--dial-timeout", "dial", type=float, hidden=True)
@@ -109,10 +112,10 @@ def load(**flags: Any) -> int:
 
     with progress_of(flags) as progress:
         check_outputs(flags)
-        loaded = read_loadgen(_path(flags))
-        track = track_of(loaded, os.environ, host=_host(flags["target_hosts"]))
+        loaded = read_loadgen(_path(flags), os.environ)
+        track = track_of(loaded, host=_host(flags["target_hosts"]))
         if flags["export_track"] is not None:
-            return _export(track, flags["export_track"])
+            return _export(track, loaded.runner, flags)
         for warning in (*loaded.warnings, *_without_effect(flags)):
             progress.warn(warning)
         with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
@@ -129,24 +132,36 @@ def _path(flags: Mapping[str, Any]) -> Path:
 
 
 def _host(text: str | None) -> str:
-    """Return --target-hosts as a URL; "" without it."""
+    """Return --target-hosts, one host; "" without it."""
     if text is None:
         return ""
     if "," in text or not text.strip():
         raise UsageError("takes one host", where=f"--target-hosts={text}", hint="say HOST:PORT")
-    return text.strip() if "://" in text else f"http://{text.strip()}"
+    return text.strip()
 
 
-def _export(track: LoadgenTrack, folder: Path) -> int:
+def _export(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int:
+    """Write the track, and print the command that races it as these flags would."""
+    folder = flags["export_track"]
     track.write(folder)
-    params = [f"{name}:env:{source}" for name, source in track.sources.items()]
-    words = [f"esbench race --track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
-    words += [f"--track-params={','.join(params)}"] if params else []
-    if track.identity is not None:
-        user = track.identity.username
-        words.append(f"--client-options=basic_auth_user:{user},basic_auth_password:env:PASSWORD")
-    print(f"the track is in {folder}; race it with\n{' '.join(words)}")
+    params = {name: f"env:{source}" for name, source in track.sources.items()}
+    params |= {name: value for name, value in _params(track, runner, flags).items() if value != _USUAL.get(name)}
+    own = _client_options(track, {**flags, "client_options": ()})
+    own |= {"basic_auth_password": "env:PASSWORD"} if track.identity is not None else {}
+    words = ["esbench", "race", f"--track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
+    words += [f"--track-params={_mapping_text(params)}"] if params else []
+    client_options = [*([_mapping_text(own)] if own else []), *flags["client_options"]]  # the last one wins
+    words += [f"--client-options={text}" for text in client_options]
+    print(f"the track is in {folder}; race it with\n{shlex.join(words)}")
     return 0
+
+
+def _mapping_text(mapping: Mapping[str, Any]) -> str:
+    """Return a mapping as options take it: k:v,k2:v2, or JSON where a value has other characters than names have."""
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in mapping.items()}
+    if all(re.fullmatch(r"[\w.:/-]+", text) for text in texts.values()):
+        return ",".join(f"{name}:{text}" for name, text in texts.items())
+    return json.dumps(mapping)
 
 
 def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
@@ -168,7 +183,7 @@ def _race(
     from esbench.units import parse_duration
 
     duration_s = parse_duration(flags["duration"], "--duration")
-    options = _options(track, runner, path, flags, duration_s)
+    options = _options(track, runner, path, flags)
     steps = TryOut(
         *(options, builtin_operations(), progress),
         goes_on=lambda failed: flags["yes"] or _confirmed(failed),
@@ -188,33 +203,44 @@ def _race(
     return code
 
 
-def _options(
-    track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any], duration_s: float
-) -> RaceOptions:
-    """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
-    from esbench.cli.values import merged, parse_client_options, parse_tags
-    from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.race.options import RaceOptions
-    from esbench.record.host import default_workers
-    from esbench.record.store import check_race_id, new_race_id
+def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the track that the flags ask for."""
+    from esbench.units import parse_duration
+
+    left, rounds = _left(track, runner, flags), runner.total_rounds
+    if left is not None and rounds * flags["clients"] * track.in_turn > left:
+        rounds = 0  # -l ends it before
+    limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
+    params = {"clients": flags["clients"], "duration": parse_duration(flags["duration"], "--duration")}
+    return params | {name: value for name, value in limits.items() if value is not None and value > 0}
+
+
+def _client_options(track: LoadgenTrack, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client options of the flags, with the user of the file if they name none."""
+    from esbench.cli.values import merged, parse_client_options
 
     given = merged(flags["client_options"], parse_client_options)
     if track.identity is not None and not {"basic_auth_user", "api_key"} & given.keys():
         given |= {"basic_auth_user": track.identity.username, "basic_auth_password": track.identity.password}
     given |= {"http_compress": True} if flags["compress"] else {}
-    given |= {"timeout": flags["timeout"]} if flags["timeout"] else {}
-    hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(given))
-    params: dict[str, Any] = {**track.params, "clients": flags["clients"], "duration": duration_s}
-    left, rounds = _left(track, runner, flags), runner.total_rounds
-    if left is not None and rounds * flags["clients"] * track.in_turn > left:
-        rounds = 0  # -l ends it before
-    limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
-    params |= {name: value for name, value in limits.items() if value is not None and value > 0}
+    return given | ({"timeout": flags["timeout"]} if flags["timeout"] else {})
+
+
+def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
+    """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
+    from esbench.cli.values import merged, parse_tags
+    from esbench.cluster.options import ClientOptions, parse_hosts
+    from esbench.loadgen.convert import TRACK_FILE
+    from esbench.race.options import RaceOptions
+    from esbench.record.host import default_workers
+    from esbench.record.store import check_race_id, new_race_id
+
+    hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(_client_options(track, flags)))
     return RaceOptions(
         home=esbench_home(),
         race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
-        track_path=path / "track.yml",
-        track_params=params,
+        track_path=path / TRACK_FILE,
+        track_params={**track.params, **_params(track, runner, flags)},
         user_tags=merged(flags["user_tags"], parse_tags),
         abort_on_error=False,
         workers=flags["workers"] or default_workers(),
@@ -227,12 +253,13 @@ def _options(
 
 
 def _left(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int | None:
-    """Return how many requests -l leaves after the try-out, which counts among them. UsageError if none is left."""
+    """Return how many requests -l leaves after the try-out, which counts among them. UsageError if that is no turn."""
     if flags["requests"] is None or flags["requests"] <= 0:
         return None
     left: int = flags["requests"] - (0 if runner.no_warm else track.in_try_out)
-    if left <= 0:
-        what = f"leaves nothing after the try-out, which sends {track.in_try_out}"
+    if left < track.in_turn:
+        turn = f"; a turn has {track.in_turn}" if track.in_turn > 1 else ""
+        what = f"leaves {max(0, left) or 'nothing'} after the try-out, which sends {track.in_try_out}{turn}"
         raise UsageError(what, where=f"-l {flags['requests']}", hint="runner: {no_warm: true} leaves the try-out out")
     return left
 

@@ -28,10 +28,13 @@ from esbench.requests.variables import check_variable
 TRACK_FILE = "track.yml"
 _TAG = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
 _ENV = re.compile(r"\$\[\[env\.(.*?)\]\]")
-_URL = re.compile(r"(?P<scheme>https?)://(?:(?P<user>[^/?#@]*)@)?(?P<host>[^/?#]+)(?P<rest>.*)", re.DOTALL)
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>[^/?#@]+)(?P<rest>.*)", re.DOTALL | re.IGNORECASE
+)
+_SECRET_NAME = re.compile(r"key|token|pass|secret|jwt|auth|cred", re.IGNORECASE)
 _BEGIN, _END = "\ue000", "\ue001"  # around the name of a parameter, until the text is a template
 _PARAMETER = re.compile(f"{_BEGIN}(.*?){_END}")
-_END_OF_RAW = "{% endraw"
+_END_OF_RAW = re.compile(r"\{%([-+]?\s*endraw)")
 _GO_TIME = "2006-01-02 15:04:05.999999999 -0700 MST"  # of Go's time.String()
 _CLOCKS: Mapping[str, Mapping[str, Any]] = {
     "now_local": {"format": _GO_TIME},
@@ -100,13 +103,13 @@ class LoadgenTrack:
             raise UsageError(f'the track cannot be written to "{folder}": {error.strerror}') from error
 
 
-def track_of(file: LoadgenFile, environment: Mapping[str, str], *, host: str = "") -> LoadgenTrack:
+def track_of(file: LoadgenFile, *, host: str = "") -> LoadgenTrack:
     """Return the track of a Loadgen file.
 
-    `environment`: the values of environment variables, which win over the file's. `host`: a URL in place of the only
-    one of the file. Raises TrackError for what the file lacks, UsageError for an environment variable that is not set.
+    `host`: HOST:PORT or a URL in place of the only one of the file. Raises TrackError for what the file lacks,
+    UsageError for an environment variable that is not set.
     """
-    return _Converter(file, environment, host).track()
+    return _Converter(file, host).track()
 
 
 class _Dumper(yaml.SafeDumper):
@@ -114,7 +117,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _BEGIN in text or _END_OF_RAW in text else "|" if "\n" in text else None
+    style = '"' if _BEGIN in text or _END_OF_RAW.search(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -141,9 +144,9 @@ class _Place:
 
 
 class _Converter:
-    def __init__(self, file: LoadgenFile, environment: Mapping[str, str], host: str) -> None:
+    def __init__(self, file: LoadgenFile, host: str) -> None:
         self._file = file
-        self._environment = environment
+        self._environment = file.environment
         self._host = host
         self._params: dict[str, str] = {}
         self._sources: dict[str, str] = {}
@@ -154,12 +157,15 @@ class _Converter:
             name for each in file.requests for name in (*each.runtime_variables, *each.runtime_body_line_variables)
         )
         self._names = _identifiers([*self._variables, *self._registered, *aliases])
-        headers = " ".join(value for each in file.requests for value in each.headers.values())
-        self._secret = {match[1] for match in _ENV.finditer(headers)}  # what headers hold is shown nowhere
+        headers = (value for each in file.requests for value in each.headers.values())
+        shown_nowhere = " ".join([*headers, *(each.url.partition("?")[2] for each in file.requests)])
+        self._secret = {match[1] for match in _ENV.finditer(shown_nowhere)}
 
     def track(self) -> LoadgenTrack:
         requests = self._file.requests
         places = [self._place(request) for request in requests]
+        if self._host and "://" not in self._host:
+            self._host = f"{places[0].scheme}://{self._host}"
         if len({place.scheme for place in places}) > 1:
             what = "some requests go to https, and some to http"
             raise UsageError(what, where=str(self._file.path), hint="put them into two files")
@@ -184,7 +190,7 @@ class _Converter:
         text = _HEAD.format(
             name=re.sub(r'[{}%#"\\]', "_", self._file.path.name),
             defaults="".join(
-                f"# {{% set {name} = {name} | default({json.dumps(value)}) %}}\n"
+                f"# {{% set {name} = {name} | default({json.dumps(value, ensure_ascii=False)}) %}}\n"
                 for name, value in self._defaults.items()
             ),
             variables=_literal(_yaml({"variables": variables}) if variables else ""),
@@ -198,45 +204,37 @@ class _Converter:
         return LoadgenTrack(text, files, self._params, self._sources, hosts, identity, in_turn, len(requests))
 
     def _identity(self, request: LoadgenRequest, place: _Place) -> Identity | None:
-        """Return the user of a request, with the values of environment variables; None without one.
-
-        A header Authorization says it better.
-        """
+        """Return the user of a request; None without one. A header Authorization says it better."""
         if any(name.lower() == "authorization" for name in request.headers):
             return None
-        found = request.basic_auth or self._file.runner.default_basic_auth
-        return place.user if found is None else Identity(*map(self._resolved, (found.username, found.password)))
+        return request.basic_auth or self._file.runner.default_basic_auth or place.user
 
     # Addresses
 
-    def _value(self, name: str) -> str:
-        """Return the value of an environment variable. Raises UsageError if it has none."""
-        if name in self._environment:
-            return self._environment[name]
-        if name not in self._file.env:
-            hint = f"set it, or give it a value in the file: env: {{{name}: ...}}"
-            raise UsageError(f"the environment variable {name} is not set", where=str(self._file.path), hint=hint)
-        return self._file.env[name]
-
-    def _resolved(self, text: str) -> str:
-        return _ENV.sub(lambda match: self._value(match[1]), text)
-
     def _place(self, request: LoadgenRequest) -> _Place:
-        first = _ENV.match(request.url)  # an environment variable may hold scheme and host
-        url = request.url if first is None else self._value(first[1]) + request.url[first.end() :]
+        url = request.url
+        if first := _ENV.match(url):  # an environment variable may hold scheme and host
+            begin = self._environment.value(first[1])
+            if "?" in begin:
+                what = f"the environment variable {first[1]} has a query"
+                raise UsageError(
+                    what, where=request.where, hint="write it into the url: $[[env.HOST]]/path?q=$[[env.Q]]"
+                )
+            url = begin + url[first.end() :]
         if url.startswith("/"):
             place = self._endpoint(request)
             return replace(place, path=url)
         match = _URL.fullmatch(url)
         if match is None:
-            what = f'"{_without_user(request.url)}" is no URL'
+            is_drawn = url.startswith("$[[")
+            what = f'"{_without_user(request.url)}" {"begins with what is drawn" if is_drawn else "is no URL"}'
             raise TrackError(what, where=request.where, hint="say http://HOST:PORT/PATH")
         rest = match["rest"] if match["rest"].startswith("/") else f"/{match['rest']}"
         return self._address(match, rest, request.where)
 
     def _endpoint(self, request: LoadgenRequest) -> _Place:
         """Return the place of requests that name no host."""
-        endpoint = self._resolved(self._file.runner.default_endpoint) or self._host
+        endpoint = self._file.runner.default_endpoint or self._host
         if not endpoint:
             hint = "say http://HOST:PORT/PATH, or give runner: {default_endpoint: ...} or --target-hosts"
             raise TrackError(f'"{request.url}" names no host', where=request.where, hint=hint)
@@ -247,7 +245,7 @@ class _Converter:
 
     def _address(self, match: re.Match[str], path: str, where: str) -> _Place:
         """Return the place that a URL names. Raises TrackError for a host that is drawn, or no host."""
-        scheme, host = match["scheme"], self._resolved(match["host"])
+        scheme, host = match["scheme"].lower(), self._environment.within(match["host"])
         if "$[[" in host:
             what = f'the host "{host}" is drawn'
             raise TrackError(what, where=where, hint="name each host in a request of its own")
@@ -256,7 +254,7 @@ class _Converter:
             name, port = parts.hostname or "", parts.port or (443 if scheme == "https" else 80)
         except ValueError as error:
             raise TrackError(f'"{host}" is no host: {error}', where=where) from None
-        user, _, password = (unquote(part) for part in self._resolved(match["user"] or "").partition(":"))
+        user, _, password = (unquote(part) for part in self._environment.within(match["user"] or "").partition(":"))
         return _Place(scheme, str(Host(name, port)), path, Identity(user, password) if user else None)
 
     # Requests
@@ -281,10 +279,19 @@ class _Converter:
             "once-per-repetition": texts.once_per_repetition,
             "times": request.execute_repeat_times,
             "register": {self._names[name]: path for name, path in request.register.items()},
-            "assert": request.asserted,
+            "assert": self._renamed(request.asserted),
             "pause": f"{request.sleep_ms}ms" if request.sleep_ms else "",
         }
         return {key: value for key, value in element.items() if value and (key not in ("repeat", "times") or value > 1)}
+
+    def _renamed(self, condition: Any) -> Any:
+        """Return a part of an assert with the names that registered values have in the track."""
+        if isinstance(condition, Mapping):
+            return {self._renamed(key): self._renamed(value) for key, value in condition.items()}
+        if isinstance(condition, list):
+            return [self._renamed(each) for each in condition]
+        begin = next((name for name in self._registered if f"{condition}.".startswith(f"{name}.")), None)
+        return condition if begin is None else f"{self._names[begin]}{condition.removeprefix(begin)}"
 
     def _authorization(self, identity: Identity) -> str:
         """Return the header of a request whose user is not that of all: a parameter of the track."""
@@ -308,10 +315,11 @@ class _Converter:
 
         A value of the file is the parameter's default there; one of the environment is given to the race.
         """
-        param = _identifier(f"{'secret' if name in self._secret else 'env'}_{name}")
-        value = self._value(name)
-        if name in self._file.env:
-            self._defaults[param] = self._file.env[name]
+        is_secret = name in self._secret or _SECRET_NAME.search(name)
+        param = _identifier(f"{'secret' if is_secret else 'env'}_{name}")
+        value = self._environment.value(name)
+        if name in self._environment.defaults:
+            self._defaults[param] = self._environment.defaults[name]
         if value != self._defaults.get(param):
             self._params[param], self._sources[param] = value, name
         return f"{_BEGIN}{param}{_END}"
@@ -334,10 +342,9 @@ class _Converter:
         kind, keys = variable.type, dict(variable.keys)
         if kind in ("file", "list"):
             data = [text for each in keys.pop("data", ()) if (text := each.strip())]
-            if kind == "file" or "path" in keys:
-                keys["path"] = self._copied(variable, files)
-                kind = "file"
-            return kind, {**keys, "data": data} if data or kind == "list" else keys
+            if "path" in keys:
+                return "file", {**keys, "path": self._copied(variable, files), **({"data": data} if data else {})}
+            return "list", {**keys, "data": data}
         if kind in ("sequence", "sequence64"):
             return "sequence", _sequence(keys)
         if kind in _CLOCKS:
@@ -354,7 +361,7 @@ class _Converter:
 
     def _copied(self, variable: LoadgenVariable, files: dict[str, Path]) -> str:
         """Return the name that a file of values gets in the track's folder."""
-        path = Path(self._resolved(str(variable.keys["path"])))
+        path = Path(str(variable.keys["path"]))
         found = next((each for each in (self._file.path.parent / path, path) if each.is_file()), None)
         if found is None:
             what = f'there is no file "{path}" of values of "{variable.name}"'
@@ -369,6 +376,7 @@ class _Texts:
 
     def __init__(self, converter: _Converter, request: LoadgenRequest) -> None:
         self._converter = converter
+        self._where = request.where
         self._of_request = request.runtime_variables
         self._of_lines = request.runtime_body_line_variables
         self.once: dict[str, str] = {}
@@ -376,6 +384,8 @@ class _Texts:
 
     def of(self, text: str, *, in_body: bool = False) -> str:
         """Return a text of the request; the names of lines have values in its body alone."""
+        if "$[[" in _TAG.sub("", text):
+            raise TrackError("$[[ without ]]", where=self._where)
         return _TAG.sub(lambda match: self._tag(match[1], in_body), text)
 
     def _tag(self, name: str, in_body: bool) -> str:
@@ -396,23 +406,19 @@ class _Texts:
         return f"$[[{alias}]]"
 
 
-def _kept(keys: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: keys[name] for name in names if name in keys}
-
-
 def _sequence(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a sequence that begins behind its `from`, and with 0 again when it has reached `to`."""
     first, last = keys.get("from", 0), keys.get("to", 0)
-    found: dict[str, Any] = {"from": first + 1 if first < last or not last else 0, **_kept(keys, "replace")}
+    found = {**keys, "from": first + 1 if first < last or not last else 0}
     return {**found, "to": last, "again-from": 0} if last else found
 
 
 def _without_user(url: str) -> str:
-    return re.sub(r"://[^/@]*@", "://", url)
+    return re.sub(r"://[^/]*@", "://", url)
 
 
 def _identifier(name: str) -> str:
-    """Return a name as the track format can have it."""
+    """Return a name as a parameter or a variable of a track can have it."""
     text = re.sub(r"\W", "_", name, flags=re.ASCII)
     return text if re.match(r"[A-Za-z_]", text) else f"v_{text}"
 
@@ -442,7 +448,7 @@ def _row_names(elements: Sequence[Mapping[str, Any]]) -> Sequence[str]:
 
 def _literal(text: str) -> str:
     """Return text between the marks of Jinja's raw, with the parameters in it."""
-    text = text.replace(_END_OF_RAW, "{\\x25 endraw")
+    text = _END_OF_RAW.sub(r"{\\x25\1", text)
     return _PARAMETER.sub(
         lambda match: f"{{% endraw %}}{{{{ ({match[1]} | string | tojson)[1:-1] }}}}{{% raw %}}", text
     )

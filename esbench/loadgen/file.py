@@ -7,16 +7,17 @@ that leaves open.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from esbench.errors import TrackError, UsageError, did_you_mean
+from esbench.errors import TrackError, UsageError, did_you_mean, nearest
 from esbench.operations.conditions import condition_of
+from esbench.operations.http_requests import METHODS
 from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.source import YAML_SUFFIXES
@@ -27,15 +28,20 @@ _REQUEST_KEYS = (
     *("method", "url", "headers", "basic_auth", "body", "body_repeat_times", "execute_repeat_times"),
     *("runtime_variables", "runtime_body_line_variables", "disable_header_names_normalizing", "simple_mode"),
 )
-_VARIABLE_KEYS = (
-    *("name", "type", "path", "data", "format", "from", "to", "replace", "size"),
-    *("variable_key", "variable_type", "square_bracket", "string_bracket"),
-)
-TYPES = (
-    *("file", "list", "sequence", "sequence64", "range", "random_array", "uuid", "int_array_bitmap"),
-    *("now_local", "now_utc", "now_utc_lite", "now_unix", "now_unix_in_ms", "now_unix_in_micro", "now_unix_in_nano"),
-    "now_with_format",
-)
+_BOUNDS = ("from", "to")
+TYPES: Mapping[str, Sequence[str]] = {  # of variables, with their keys but name, type and replace
+    **dict.fromkeys(("file", "list"), ("path", "data")),
+    **dict.fromkeys(("sequence", "sequence64", "range"), _BOUNDS),
+    "random_array": ("variable_key", "variable_type", "size", "square_bracket", "string_bracket"),
+    "int_array_bitmap": (*_BOUNDS, "size"),
+    **dict.fromkeys(("uuid", "now_local", "now_utc", "now_utc_lite"), ()),
+    **dict.fromkeys(("now_unix", "now_unix_in_ms", "now_unix_in_micro", "now_unix_in_nano"), ()),
+    "now_with_format": ("format",),
+}
+_OF_ANY = ("name", "type", "replace")
+_VARIABLE_KEYS = (*_OF_ANY, *dict.fromkeys(key for keys in TYPES.values() for key in keys))
+_ENV = re.compile(r"\$\[\[env\.(.*?)\]\]")
+_TEMPLATES = ("url", "headers", "body")  # whose environment variables become parameters of the track
 _WITHOUT_EFFECT = (  # they tune how Loadgen measures and logs
     *("log_requests", "log_status_codes", "benchmark_only", "duration_in_us", "no_stats", "no_size_stats"),
     *("metric_sample_size", "disable_header_names_normalizing", "reset_context"),
@@ -103,19 +109,45 @@ class RunnerOptions:
 
 
 @dataclass(frozen=True)
+class Environment:
+    """The values of environment variables: those that are set win over the `defaults` of a file."""
+
+    file: Path
+    defaults: Mapping[str, str]
+    variables: Mapping[str, str]
+
+    def value(self, name: str) -> str:
+        """Return the value of a variable. Raises UsageError if it has none."""
+        if name in self.variables:
+            return self.variables[name]
+        if name not in self.defaults:
+            hint = f"set it, or give it a value in the file: env: {{{name}: ...}}"
+            raise UsageError(f"the environment variable {name} is not set", where=str(self.file), hint=hint)
+        return self.defaults[name]
+
+    def within(self, text: str) -> str:
+        """Return a text with the values of the variables in it."""
+        return _ENV.sub(lambda match: self.value(match[1]), text)
+
+
+@dataclass(frozen=True)
 class LoadgenFile:
-    """A Loadgen file. `env`: its defaults of environment variables."""
+    """A Loadgen file. Environment variables have their values, but in URLs, headers and bodies."""
 
     path: Path
-    env: Mapping[str, str]
+    environment: Environment
     runner: RunnerOptions
     variables: Sequence[LoadgenVariable]
     requests: Sequence[LoadgenRequest]
     warnings: Sequence[str] = field(default=())
 
 
-def read_loadgen(path: Path) -> LoadgenFile:
-    """Read a Loadgen file. Raises UsageError if it cannot be read, or is no YAML file; TrackError for its faults."""
+def read_loadgen(path: Path, variables: Mapping[str, str]) -> LoadgenFile:
+    """Read a Loadgen file, with the variables of the environment.
+
+    Raises UsageError if it cannot be read, is no YAML file, or an environment variable has no value; TrackError for its
+    faults.
+    """
     if path.suffix not in YAML_SUFFIXES:
         raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
     try:
@@ -132,20 +164,32 @@ def read_loadgen(path: Path) -> LoadgenFile:
     for key in root.value:
         if key in _PIPELINES:
             root[key].fail(f'"{key}" is of a gateway\'s file', "esbench load takes requests: and variables:")
-    _known(root, _KEYS, "a Loadgen file")
+        if key not in _KEYS and nearest(str(key), _KEYS):
+            root[key].fail(f'a Loadgen file has no "{key}"', did_you_mean(str(key), _KEYS))
     if root.find("tests") is not None:
         root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
     if not root.get("requests"):
         root.fail("the file has no requests", "requests: is a list of what to send")
+    environment = Environment(path, {str(key): _plain(root["env"][key]) for key in _mapping(root, "env")}, variables)
+    root = replace(root, value=_with_values(root.value, environment.within))
     runner = root.find("runner")
     return LoadgenFile(
         path=path,
-        env={str(key): _plain(root["env"][key]) for key in _mapping(root, "env")},
+        environment=environment,
         runner=RunnerOptions() if runner is None else _runner(runner),
         variables=tuple(_variables(root)),
         requests=tuple(_requests(root)),
-        warnings=tuple(_without_effect(runner)) if runner is not None else (),
+        warnings=tuple(_without_effect(root)),
     )
+
+
+def _with_values(value: Any, within: Callable[[str], str]) -> Any:
+    """Return the content of a file with the values of environment variables, but where they become parameters."""
+    if isinstance(value, Mapping):
+        return {key: each if key in _TEMPLATES else _with_values(each, within) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_values(each, within) for each in value]
+    return within(value) if isinstance(value, str) else value
 
 
 def _known(node: DocumentNode, keys: Collection[str], what: str) -> None:
@@ -201,7 +245,8 @@ def _plain(node: DocumentNode) -> str:
             written = written[key]
         except LookupError:  # of a mapping that was merged (<<)
             return str(node.value)
-    return str(written)
+    has_value = _ENV.search(str(written)) is not None and _ENV.search(str(node.value)) is None
+    return str(node.value if has_value else written)
 
 
 def _text(node: DocumentNode, key: str, default: str = "") -> str:
@@ -210,13 +255,21 @@ def _text(node: DocumentNode, key: str, default: str = "") -> str:
 
 def _number(node: DocumentNode, key: str, least: int, default: int) -> int:
     value = node.get(key, default)
+    if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         node[key].fail(f'"{key}" must be a whole number from {least} on, not {value!r}')
     return int(value)
 
 
+def _count(node: DocumentNode, key: str) -> int:
+    """Return how often, 0 for as often as usual: so Loadgen takes what is negative."""
+    return max(0, _number(node, key, -(2**63), 0))
+
+
 def _flag(node: DocumentNode, key: str) -> bool:
     value = node.get(key, False)
+    value = {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
     if not isinstance(value, bool):
         node[key].fail(f'"{key}" must be true or false, not {value!r}')
     return bool(value)
@@ -249,7 +302,7 @@ def _runner(node: DocumentNode) -> RunnerOptions:
     if not isinstance(statuses, list) or not all(isinstance(each, int) for each in statuses):
         node["valid_status_codes_during_warmup"].fail("statuses are a list of numbers, [200, 404]")
     return RunnerOptions(
-        total_rounds=_number(node, "total_rounds", 0, 0),
+        total_rounds=_count(node, "total_rounds"),
         no_warm=_flag(node, "no_warm"),
         valid_statuses=tuple(statuses),
         assert_invalid=_flag(node, "assert_invalid"),
@@ -260,10 +313,15 @@ def _runner(node: DocumentNode) -> RunnerOptions:
     )
 
 
-def _without_effect(runner: DocumentNode) -> Iterator[str]:
-    given = [key for key in runner.value if key in _WITHOUT_EFFECT and runner.value[key]]
-    if given:
+def _without_effect(root: DocumentNode) -> Iterator[str]:
+    runner = root.get("runner") or {}
+    if given := [key for key in runner if key in _WITHOUT_EFFECT and runner[key]]:
         yield f"runner: {', '.join(given)}: without effect (all is measured; the record has a reply of each failure)"
+    if others := [str(key) for key in root.value if key not in _KEYS]:
+        yield f"{', '.join(others)}: without effect (esbench load reads {', '.join(_KEYS[:4])})"
+    for node in _nodes(root, "variables"):
+        if unused := [key for key in node.value if key not in (*_OF_ANY, *TYPES[_text(node, "type")])]:
+            yield f'variable "{_text(node, "name")}": {", ".join(unused)}: without effect on {_text(node, "type")}'
 
 
 def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
@@ -283,10 +341,10 @@ def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
 
 
 def _keys(node: DocumentNode) -> dict[str, Any]:
-    """Return the keys of a variable but its name and type: numbers and flags as such, all else as it is written."""
+    """Return the keys that a variable of its type has: numbers and flags as such, all else as it is written."""
     keys: dict[str, Any] = {}
-    for key in node.value:
-        if node.find(key) is None or key in ("name", "type"):
+    for key in ("replace", *TYPES[_text(node, "type")]):
+        if node.find(key) is None:
             continue
         if key == "data":
             keys[key] = [_plain(element) for element in _list(node, key)]
@@ -305,9 +363,14 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
         if item.find("assert_dsl") is not None:
             item["assert_dsl"].fail("assert_dsl is not read", "write it as assert: {equals: ...}")
         node = item.find("request")
-        if node is None or not isinstance(node.value, Mapping):
+        if node is None:
             item.fail('an element of requests has a "request"', did_you_mean("request", item.value))
+        if not isinstance(node.value, Mapping):
+            node.fail(f'"request" must be a mapping, not {_kind(node.value)}')
         _known(node, _REQUEST_KEYS, "a request")
+        method = _text(node, "method", "GET").upper()
+        if method not in METHODS:
+            node["method"].fail(f'the method "{method}" cannot be sent', did_you_mean(method, METHODS))
         if not _text(node, "url"):
             node.fail('a request has a "url"')
         asserted = item.find("assert")
@@ -320,18 +383,18 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
         if sleep is not None:
             _known(sleep, ("sleep_in_milli_seconds",), "sleep")
         yield LoadgenRequest(
-            method=_text(node, "method", "GET").upper(),
+            method=method,
             url=_text(node, "url").strip(),
             headers=_pairs(node, "headers"),
             basic_auth=_identity(node, "basic_auth"),
             body=_text(node, "body"),
-            body_repeat_times=_number(node, "body_repeat_times", 0, 1) or 1,
-            execute_repeat_times=_number(node, "execute_repeat_times", 0, 1) or 1,
+            body_repeat_times=_count(node, "body_repeat_times") or 1,
+            execute_repeat_times=_count(node, "execute_repeat_times") or 1,
             runtime_variables=_names(node, "runtime_variables"),
             runtime_body_line_variables=_names(node, "runtime_body_line_variables"),
             register=_pairs(item, "register"),
             asserted=None if asserted is None else asserted.value,
-            sleep_ms=0 if sleep is None else _number(sleep, "sleep_in_milli_seconds", 0, 0),
+            sleep_ms=0 if sleep is None else _count(sleep, "sleep_in_milli_seconds"),
             simple=_flag(node, "simple_mode"),
             where=node.where,
         )

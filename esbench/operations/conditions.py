@@ -59,6 +59,8 @@ class ReplyFacts:
         key = path.removeprefix("_ctx.response.")
         if key == path:
             raise KeyError(path)
+        if key == "header":
+            return self.headers
         if key.startswith("header."):
             named = {name.lower(): value for name, value in self.headers.items()}
             found = named.get(key.removeprefix("header.").lower(), _MISSING)
@@ -75,7 +77,7 @@ class ReplyFacts:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            return {}
+            return _MISSING
 
 
 def _at(path: str, content: Any) -> Any:
@@ -155,6 +157,8 @@ def _compared(path: str, should: str, holds: Callable[[Any], bool]) -> Condition
 
 
 def _is(value: Any, wanted: Any) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool):  # which Python takes for 1 and 0
+        return value is wanted
     return bool(value == wanted or (isinstance(value, str) != isinstance(wanted, str) and str(value) == str(wanted)))
 
 
@@ -162,9 +166,14 @@ def _equals(path: str, wanted: Any, where: str) -> Iterator[Condition]:
     yield _compared(path, f"be {wanted}", lambda value: _is(value, wanted))
 
 
+def _of_any(holds: Callable[[str], bool]) -> Callable[[Any], bool]:
+    """Return the check of a value as text; of a list one element must hold."""
+    return lambda value: any(holds(str(each)) for each in (value if isinstance(value, list) else [value]))
+
+
 def _contains(path: str, wanted: Any, where: str) -> Iterator[Condition]:
     text = str(wanted)
-    yield _compared(path, f"contain {text}", lambda value: text in (value if isinstance(value, list) else str(value)))
+    yield _compared(path, f"contain {text}", _of_any(lambda value: text in value))
 
 
 def _prefix(path: str, wanted: Any, where: str) -> Iterator[Condition]:
@@ -180,7 +189,7 @@ def _regexp(path: str, wanted: Any, where: str) -> Iterator[Condition]:
         pattern = re.compile(str(wanted))
     except re.error as error:
         raise TrackError(f'"{wanted}" is not a regular expression: {error}', where=where) from None
-    yield _compared(path, f"match {wanted}", lambda value: pattern.search(str(value)) is not None)
+    yield _compared(path, f"match {wanted}", _of_any(lambda value: pattern.search(value) is not None))
 
 
 def _in(path: str, wanted: Any, where: str) -> Iterator[Condition]:

@@ -71,9 +71,7 @@ class TryOut(Steps):
         if self._is_tried:
             failed: list[Tried] = []
             for task in challenge.tasks:
-                for tried in self._try(task, prepared):
-                    self._progress.say(f"try-out: {tried}")
-                    failed += [tried] if self._has_failed(tried) else []
+                failed += filter(self._has_failed, self._try(task, prepared))
             if failed and not self._goes_on(failed):
                 raise RaceError(f"the try-out failed: {failed[0]}", hint="--yes goes on all the same")
         yield from challenge.steps
@@ -105,13 +103,15 @@ class TryOut(Steps):
         try:
             made = program.client(0, header_lines(target.hosts[0], target.options))
             positions = made.hosts if isinstance(made, HttpScript) and made.hosts else (0,)
-            first, *_ = lanes = [_Lane(target, position, tried) for position in positions]
+            first, *_ = lanes = [_Lane(target, position, tried, self._progress) for position in positions]
             first.lanes = lanes
             verdict = asyncio.run(_verdict(as_drawn(made), first))
         finally:
             program.close()
         if verdict.error is not None and tried and 0 < tried[-1].status < 400:
-            tried[-1] = replace(tried[-1], fault=f"{verdict.error}: {verdict.example}")
+            fault = f"{verdict.error}: {verdict.example}"
+            self._progress.say(f"try-out: {fault}")
+            tried[-1] = replace(tried[-1], fault=fault)
         coordinator.ledger.enter(ledger)
         return tried
 
@@ -125,13 +125,15 @@ async def _verdict(script: VariableScript, session: ScriptSession) -> Verdict:
 
 
 class _Lane:
-    """A session that sends each request on a new connection, and keeps what was answered."""
+    """A session that sends each request on a new connection, and keeps and shows what was answered."""
 
-    def __init__(self, target: Target, position: int, tried: list[Tried]) -> None:
+    def __init__(self, target: Target, position: int, tried: list[Tried], progress: Progress) -> None:
         self._target = target
         self._host = target.hosts[position]
         self._tried = tried
-        self._sent = b""
+        self._progress = progress
+        self._sent: RequestBytes = ()
+        self._failure: RequestFailed | None = None
         self.answer: Reply | None = None
         self.own_headers: Mapping[str, str] = {}
         self.notes: dict[str, str] = {}
@@ -142,15 +144,16 @@ class _Lane:
         yield
 
     async def pause(self, duration_s: float) -> None:
-        await asyncio.sleep(duration_s)
+        """Do nothing: a try-out shows replies, and no times."""
 
     async def send(self, request: RequestBytes) -> Reply:
-        """Send a request and keep it with its reply; one that is the same as the last one is not sent again."""
-        whole = b"".join(request)
-        if whole == self._sent and self.answer is not None:
+        """Send a request, and keep and show its reply; a repetition of the last one is not sent again."""
+        if request is self._sent and self.answer is not None:
             return self.answer
-        self._sent, self.answer = whole, None
-        head = whole.partition(b"\r\n\r\n")[0]
+        if request is self._sent and self._failure is not None:
+            raise self._failure
+        self._sent, self.answer, self._failure = request, None, None
+        head = b"".join(request).partition(b"\r\n\r\n")[0]
         redact = Redactor((*self._target.options.secrets(), *credentials(head)))
         method, path = head.decode("latin-1").split(" ")[:2]
         what = redact(f"{method} {self._host.url}{path}")[:_SHOWN]
@@ -158,11 +161,16 @@ class _Lane:
         try:
             self.answer = await ask(self._host, options.ssl_context(), request, options.timeout_s)
         except RequestFailed as failure:
-            self._tried.append(Tried(what, 0, redact(failure.detail)))
+            self._failure = failure
+            self._keep(Tried(what, 0, redact(failure.detail)))
             raise
         said = " ".join(self.answer.body[: 4 * _SHOWN].decode("utf-8", "replace").split())
-        self._tried.append(Tried(what, self.answer.status, redact(said)[:_SHOWN]))
+        self._keep(Tried(what, self.answer.status, redact(said)[:_SHOWN]))
         return self.answer
+
+    def _keep(self, tried: Tried) -> None:
+        self._tried.append(tried)
+        self._progress.say(f"try-out: {tried}")
 
     async def request(
         self,

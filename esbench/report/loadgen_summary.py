@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from esbench.measure.verdict import CONNECTION_ERRORS, TIMEOUT
 from esbench.operations.http_requests import INVALID
 from esbench.record.model import TaskResult
 from esbench.units import format_bytes
 
 
+def _sent(task: TaskResult) -> int:
+    """Return the number of requests, each of a turn."""
+    return sum(part.requests for part in task.requests_by_name) or task.requests
+
+
 def transport_errors(task: TaskResult) -> int:
     """Return the number of requests without a reply, which Loadgen calls errors."""
-    return sum(kind.count for name, kind in task.error_kinds.items() if name in (*CONNECTION_ERRORS, TIMEOUT))
+    return _sent(task) - sum((task.status_codes or {}).values())
 
 
 def invalid(task: TaskResult) -> int:
@@ -26,9 +30,7 @@ def loadgen_summary(task: TaskResult) -> str:
     """
     named = [(part.service_time_ms, part.requests - part.errors) for part in task.requests_by_name]
     known = [(times, count) for times, count in named or [(task.service_time_ms, task.requests - task.errors)] if times]
-    replies = sum((task.status_codes or {}).values())
-    requests = replies + transport_errors(task)
-    seconds = max(task.duration_s, 1e-9)
+    requests, seconds = _sent(task), max(task.duration_s, 1e-9)
     sent, received = task.bytes_sent or 0, task.bytes_received or 0
     mean_ms = sum(times["mean"] * count for times, count in known) / max(1, sum(count for _, count in known))
     lines = [

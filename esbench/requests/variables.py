@@ -259,9 +259,11 @@ def _list(variable: Variable, places: Places, context: RequestContext) -> ValueS
 def _file(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     path = variable.params["path"]
     try:
-        lines = Path(str(path)).read_text(encoding="utf-8").splitlines()
+        lines = Path(str(path)).read_text(encoding="utf-8").split("\n")  # others, such as U+2028, are part of a value
     except OSError as error:
         raise _bad(variable, f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise _bad(variable, f"{path} is no text in UTF-8") from None
     values = [line for line in lines if line] + list(variable.params.get("data") or ())
     return _choices(values, variable, places, context)
 

@@ -183,6 +183,15 @@ def test_a_request_that_is_repeated_is_tried_once(null_server: NullServerFactory
     assert len(server.log()) == 1 + 3
 
 
+def test_two_requests_that_are_alike_are_tried_each(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(log=True)
+    alike = "{request: {url: 'http://a/x/_doc/1'}}"
+    text = f"runner: {{total_rounds: 1}}\nrequests: [{alike}, {alike}]"
+    said = loads.run(text, f"--target-hosts={server.url}")
+    assert said.count("try-out: GET") == 2
+    assert len(server.log()) == 2 + 2
+
+
 def test_one_of_several_hosts_that_is_not_there_ends_a_load_with_a_line(
     null_server: NullServerFactory, loads: Loads
 ) -> None:

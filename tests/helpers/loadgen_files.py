@@ -45,7 +45,7 @@ def write(folder: Path, text: str, name: str = "loadgen.yml") -> Path:
 
 def converted(folder: Path, text: str, host: str = "", **environment: str) -> LoadgenTrack:
     """The track of a file with this text."""
-    return track_of(read_loadgen(write(folder, text)), environment, host=host)
+    return track_of(read_loadgen(write(folder, text), environment), host=host)
 
 
 def loaded(folder: Path, track: LoadgenTrack, **params: object) -> Track:

@@ -12,7 +12,7 @@ from esbench.loadgen.file import Identity, read_loadgen
 
 
 def test_the_published_example_is_read(tmp_path: Path) -> None:
-    file = read_loadgen(write(tmp_path, PUBLISHED))
+    file = read_loadgen(write(tmp_path, PUBLISHED), {})
     assert [each.type for each in file.variables] == ["sequence", "uuid", "now_local", "now_utc", "now_unix", "range"]
     (request,) = file.requests
     assert (request.method, request.url, request.body_repeat_times) == ("POST", "http://192.168.3.188:9206/_bulk", 10)
@@ -35,8 +35,8 @@ requests:
     register: [{a: _ctx.response.body_json.a}]
     sleep: {sleep_in_milli_seconds: 20}
 """
-    file = read_loadgen(write(tmp_path, text))
-    assert file.env == {"PORT": "9200", "ON": "true"}
+    file = read_loadgen(write(tmp_path, text), {})
+    assert file.environment.defaults == {"PORT": "9200", "ON": "true"}
     assert (file.runner.total_rounds, file.runner.no_warm, file.runner.valid_statuses) == (2, True, (200, 404))
     (request,) = file.requests
     assert (request.method, request.execute_repeat_times, request.sleep_ms) == ("GET", 3, 20)
@@ -90,6 +90,11 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
             "variables: [{name: a, type: uuid}, {name: a, type: uuid}]\n" + REQUEST,
             'the variable "a" is defined twice',
         ),
+        ("requests: [{request: {method: HEAD, url: /}}]\n", 'loadgen.yml:1: the method "HEAD" cannot be sent (known: '),
+        ("requests: [{request: {method: GTE, url: /}}]\n", '(did you mean "GET"?'),
+        ("requests: [{request: 5}]\n", '"request" must be a mapping, not text'),
+        ("runner: {total_rounds: $[[env.N]]}\n" + REQUEST, "not valid YAML"),
+        ("runner:\n  total_rounds: $[[env.N]]\n" + REQUEST, "the environment variable N is not set (set it, or"),
         ("variables: [{name: a, type: range, form: 1}]\n" + REQUEST, 'a variable has no "form"'),
         ("env: [a]\n" + REQUEST, '"env" must be a mapping'),
         ("a: [1\n", "loadgen.yml:2: not valid YAML"),
@@ -98,7 +103,7 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
 )
 def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(EsbenchError) as caught:
-        read_loadgen(write(tmp_path, text))
+        read_loadgen(write(tmp_path, text), {})
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
 
@@ -108,7 +113,7 @@ def test_texts_are_read_as_they_are_written(tmp_path: Path) -> None:
 variables: [{name: a, type: list, data: [true, 010, 1.10, 2024-01-01, null]}]
 requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, headers: [{X-A: 1.0}]}}]
 """
-    file = read_loadgen(write(tmp_path, text))
+    file = read_loadgen(write(tmp_path, text), {})
     assert file.variables[0].keys["data"] == ["true", "010", "1.10", "2024-01-01", ""]
     assert file.requests[0].basic_auth == Identity("007", "0123")
     assert file.requests[0].headers == {"X-A": "1.0"}
@@ -124,5 +129,43 @@ requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, heade
 )
 def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(EsbenchError) as caught:
-        read_loadgen(tmp_path / name)
+        read_loadgen(tmp_path / name, {})
     assert said in str(caught.value)
+
+
+def test_environment_variables_have_their_values_wherever_loadgen_has_them(tmp_path: Path) -> None:
+    text = """
+env: {KIND: list, STATUS: "200"}
+runner:
+  total_rounds: $[[env.ROUNDS]]
+  no_warm: $[[env.QUICK]]
+  default_basic_auth: {username: me, password: "$[[env.PASSWORD]]"}
+variables: [{name: a, type: "$[[env.KIND]]", data: ["$[[env.VALUE]]-1"]}]
+requests:
+  - request: {method: "$[[env.METHOD]]", url: "http://a/$[[env.VALUE]]", body: "$[[env.VALUE]]"}
+    assert: {equals: {_ctx.response.status: "$[[env.STATUS]]"}}
+"""
+    values = {"ROUNDS": "7", "QUICK": "true", "PASSWORD": "0123", "VALUE": "007", "METHOD": "put"}
+    file = read_loadgen(write(tmp_path, text), values)
+    assert (file.runner.total_rounds, file.runner.no_warm) == (7, True)
+    assert file.runner.default_basic_auth == Identity("me", "0123")
+    assert file.variables[0].keys == {"data": ["007-1"]}
+    (request,) = file.requests
+    assert (request.method, request.asserted) == ("PUT", {"equals": {"_ctx.response.status": "200"}})
+    assert (request.url, request.body) == ("http://a/$[[env.VALUE]]", "$[[env.VALUE]]")  # parameters of the track
+
+
+def test_what_loadgen_ignores_is_said(tmp_path: Path) -> None:
+    text = """
+path.data: data
+statsd: {enabled: false}
+runner: {total_rounds: -1}
+variables: [{name: a, type: uuid, format: x}]
+requests: [{request: {url: http://a/, execute_repeat_times: -1}}]
+"""
+    file = read_loadgen(write(tmp_path, text), {})
+    assert (file.runner.total_rounds, file.requests[0].execute_repeat_times, file.variables[0].keys) == (0, 1, {})
+    assert file.warnings == (
+        "path.data, statsd: without effect (esbench load reads env, runner, variables, requests)",
+        'variable "a": format: without effect on uuid',
+    )

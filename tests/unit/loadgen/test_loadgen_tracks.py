@@ -124,11 +124,11 @@ requests:
   - request:
       method: PUT
       url: http://a/x y
-      body: "{{x}} {% raw %} {% endraw %} \" ä # '"
+      body: "{{x}} {% raw %} {% endraw %}{%endraw%}{%- endraw %} \" ä # '"
 """
     (request,) = first_requests(tmp_path, converted(tmp_path, text))
     assert request.startswith("PUT /x%20y HTTP/1.1")
-    assert request.endswith("\r\n\r\n{{x}} {% raw %} {% endraw %} \" ä # '")
+    assert request.endswith("\r\n\r\n{{x}} {% raw %} {% endraw %}{%endraw%}{%- endraw %} \" ä # '")
 
 
 def test_values_of_the_environment_win_over_those_of_the_file_and_stay_out_of_the_track(tmp_path: Path) -> None:
@@ -159,8 +159,9 @@ def test_values_of_the_file_are_defaults_of_the_track(tmp_path: Path) -> None:
     (request,) = first_requests(tmp_path, track)
     assert request.startswith("PUT /orders ")
     assert request.endswith("\r\n\r\n0")
-    (request,) = first_requests(tmp_path, converted(tmp_path, text, I="x"))
+    (request,) = first_requests(tmp_path, converted(tmp_path, text, I="x", B="\U0001f600"))
     assert request.startswith("PUT /x ")
+    assert request.endswith("\U0001f600")
 
 
 def test_what_headers_hold_is_a_secret(tmp_path: Path) -> None:
@@ -168,6 +169,62 @@ def test_what_headers_hold_is_a_secret(tmp_path: Path) -> None:
     track = converted(tmp_path, text, JWT="hush")
     assert track.params == {"secret_JWT": "hush"}
     assert redact(track.params) == {"secret_JWT": "<hidden>"}
+
+
+def test_what_a_query_holds_and_what_is_called_a_secret_is_one(tmp_path: Path) -> None:
+    text = "requests: [{request: {method: PUT, url: 'http://a/$[[env.I]]?k=$[[env.Q]]', body: '$[[env.ES_PASS]]'}}]"
+    track = converted(tmp_path, text, I="orders", Q="hush", ES_PASS="hush")
+    assert track.params == {"env_I": "orders", "secret_Q": "hush", "secret_ES_PASS": "hush"}
+    assert "hush" not in track.text
+    with pytest.raises(EsbenchError, match="the environment variable ES has a query") as caught:
+        converted(tmp_path, "requests: [{request: {url: '$[[env.ES]]/x'}}]", ES="http://a:1?api_key=hush")
+    assert "hush" not in str(caught.value)
+
+
+def test_a_user_may_have_an_at_sign_in_the_password(tmp_path: Path) -> None:
+    track = converted(tmp_path, "requests: [{request: {url: 'HTTP://me:p@ss@a/x'}}]")
+    assert (track.hosts, track.identity) == (("http://a:80",), Identity("me", "p@ss"))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("b:2", "https://b:2"), ("http://b:2", "http://b:2"), ("https://b:2", "https://b:2")],
+)
+def test_another_host_is_spoken_to_as_the_one_of_the_file(tmp_path: Path, host: str, url: str) -> None:
+    assert converted(tmp_path, "requests: [{request: {url: 'https://a:1/x'}}]", host=host).hosts == (url,)
+
+
+def test_an_assert_knows_registered_values_by_their_names_in_the_track(tmp_path: Path) -> None:
+    text = """
+requests:
+  - request: {url: http://a/x}
+    register: [{index.id: _ctx.response.body_json.id}]
+    assert: {and: [{exists: [index.id]}, {equals: {index.id.of: 1, _ctx.response.status: 200}}]}
+"""
+    (element,) = elements(converted(tmp_path, text), tmp_path)
+    assert element["register"] == {"index_id": "_ctx.response.body_json.id"}
+    assert element["assert"] == {
+        "and": [{"exists": ["index_id"]}, {"equals": {"index_id.of": 1, "_ctx.response.status": 200}}]
+    }
+
+
+def test_values_without_a_file_are_a_list(tmp_path: Path) -> None:
+    text = "variables: [{name: a, type: file, data: [x]}]\nrequests: [{request: {url: 'http://a/$[[a]]'}}]"
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert request.startswith("GET /x ")
+
+
+def test_only_line_feeds_end_a_value_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_bytes('{"t":"a\u2028b"}\r\n'.encode())
+    text = """
+variables: [{name: v, type: file, path: v.txt}]
+requests: [{request: {method: PUT, url: http://a/, body: "$[[v]]"}}]
+"""
+    (request,) = first_requests(tmp_path, converted(tmp_path, text))
+    assert request.endswith('\r\n\r\n{"t":"a\u2028b"}')
+    (tmp_path / "v.txt").write_bytes(b"\xe4\n")
+    with pytest.raises(EsbenchError, match=r"v\.txt is no text in UTF-8"):
+        first_requests(tmp_path, converted(tmp_path, text))
 
 
 def test_a_user_of_a_url_is_that_of_its_requests(tmp_path: Path) -> None:
@@ -212,8 +269,8 @@ def test_a_simple_request_has_neither_headers_nor_a_body(tmp_path: Path) -> None
 
 def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     text = "requests: [{request: {url: 'http://a/x'}}]"
-    file = read_loadgen(write(tmp_path, text, 'prod: {{a}} "x" {% 1.yml'))
-    assert loaded(tmp_path, track_of(file, {})).challenges[0].tasks[0].name == "get-x"
+    file = read_loadgen(write(tmp_path, text, 'prod: {{a}} "x" {% 1.yml'), {})
+    assert loaded(tmp_path, track_of(file)).challenges[0].tasks[0].name == "get-x"
 
 
 def test_users_of_their_own_are_parameters(tmp_path: Path) -> None:
@@ -298,11 +355,10 @@ requests:
             "variables: [{name: a, type: range, from: 5, to: 1}]\nrequests: [{request: {url: 'http://a/'}}]",
             'loadgen.yml:1: variable "a": "to" (1) lies below "from" (5)',
         ),
-        (
-            "variables: [{name: a, type: uuid, from: 5}]\nrequests: [{request: {url: 'http://a/'}}]",
-            'variable "a": unknown key "from"',
-        ),
         ("requests: [{request: {url: /x}}]", '"/x" names no host (say http://HOST:PORT/PATH, or give runner'),
+        ("requests: [{request: {url: '$[[base]]/x'}}]", '"$[[base]]/x" begins with what is drawn (say http'),
+        ("requests: [{request: {url: 'http://me:hu@sh@host:x/'}}]", '"host:x" is no host'),
+        ("requests: [{request: {url: 'http://a/', body: 'a $[[b'}}]", "loadgen.yml:1: $[[ without ]]"),
         ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host "$[[host]]" is drawn'),
         (
             "requests: [{request: {url: '$[[env.NOWHERE]]/x'}}]",

@@ -36,6 +36,8 @@ def failure(config: Any, facts: ReplyFacts = FACTS) -> str:
         {"exists": [f"{JSON}.took", "_ctx.response.body_length"]},
         {"has_fields": f"{JSON}.hits"},
         {"prefix": {"_ctx.response.header.Content-Type": "application/"}},
+        {"contains": {f"{JSON}.tags": "b"}, "regexp": {f"{JSON}.tags": "^b$"}},
+        {"has_fields": ["_ctx.response.header"]},
         {"network": {f"{JSON}.ip": "10.0.0.0/8"}},
         {"network": {f"{JSON}.ip": ["loopback", "private"]}},
         {"not": {"equals": {"_ctx.response.status": 404}}},
@@ -54,6 +56,8 @@ def test_conditions_that_hold(config: Any) -> None:
         ({"equals": {f"{JSON}.hits.total.relation": "eq"}}, "there is no _ctx.response.body_json.hits.total.relation"),
         ({"contains": {f"{JSON}.tags": "c"}}, 'tags should contain c, and is ["a", "b"]'),
         ({"regexp": {f"{JSON}.ip": "^11"}}, "ip should match ^11, and is"),
+        ({"equals": {f"{JSON}.ok": 1}}, "ok should be 1, and is true"),
+        ({"equals": {f"{JSON}.took": True}}, "took should be True, and is 3"),
         ({"range": {"_ctx.elapsed": {"lt": 10}}}, "_ctx.elapsed should be lt 10, and is 15"),
         ({"range": {f"{JSON}.ip.gt": 1}}, "ip should be gt 1"),
         ({"in": {"_ctx.response.status": [403]}}, "should be one of [403], and is 200"),
@@ -69,7 +73,8 @@ def test_what_does_not_hold_is_said(config: Any, said: str) -> None:
 
 
 def test_a_reply_that_is_no_json_has_no_fields() -> None:
-    assert "there is no" in failure({"exists": [f"{JSON}.took"]}, ReplyFacts(502, b"<html>", 1, {}))
+    for path in (JSON, f"{JSON}.took"):
+        assert "there is no" in failure({"exists": [path]}, ReplyFacts(502, b"<html>", 1, {}))
 
 
 @pytest.mark.parametrize(
