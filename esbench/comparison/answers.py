@@ -148,17 +148,17 @@ def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:
 
 
 def _where_they_differ(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the parts of two values that are not equal; of texts and lists what follows the part that is."""
+    """Return the parts of two values that are not equal; of a text what stands around the place where they begin to
+    differ, of lists of two lengths what follows it."""
     if isinstance(one, dict) and isinstance(other, dict):
-        keys = [key for key in dict.fromkeys((*one, *other)) if not _is_near(one.get(key), other.get(key))]
+        keys = [key for key in dict.fromkeys((*one, *other)) if one.get(key) != other.get(key)]
         parts = {key: _where_they_differ(one.get(key), other.get(key)) for key in keys}
-        ours, theirs = ({key: part[side] for key, part in parts.items()} for side in (0, 1))
-        return ours, theirs
+        return {key: ours for key, (ours, _) in parts.items()}, {key: theirs for key, (_, theirs) in parts.items()}
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [_where_they_differ(*pair) for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
+        return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
     if isinstance(one, list | str) and isinstance(other, type(one)):
-        begin = sum(1 for _ in takewhile(lambda pair: _is_near(*pair), zip(one, other, strict=False)))
-        if isinstance(one, list) and len(one) == len(other):
-            pairs = [_where_they_differ(*pair) for pair in zip(one, other, strict=True) if not _is_near(*pair)]
-            return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+        begin = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
         if isinstance(one, list):
             return one[begin:], other[begin:]
         if begin > _CONTEXT:
@@ -321,7 +321,7 @@ def _are_same_buckets(one: Mapping[str, Any], other: Mapping[str, Any], loosely:
     )
 
 
-def _is_near(one: Any, other: Any, tolerance: float = SCORE_TOLERANCE) -> bool:
+def _is_near(one: Any, other: Any, tolerance: float) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_is_near(*pair, tolerance) for pair in zip(one, other, strict=True))
     numbers = isinstance(one, int | float) and isinstance(other, int | float)
