@@ -1,0 +1,164 @@
+"""The steps of a search for capacity: how a probe is counted, when it ends early or is void, what its names are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from races import golden_race, task_of
+
+from esbench.errors import RaceError
+from esbench.events.progress import Progress
+from esbench.measure.objectives import parse_objective
+from esbench.measure.tally import Errors, Second, Tally
+from esbench.model import Challenge, Operation, Step, Task
+from esbench.operations import builtin_operations
+from esbench.race.probing import CapacityOptions, Probing
+from esbench.record.capacity import Probe, SeenProbe
+from esbench.record.model import Check, TaskResult, Throughput, Window
+
+GET = Task("get", Operation("get", "get", {"id": "1"}), clients=4, time_period_s=10.0)
+INSERT = Task("insert", Operation("insert", "index", {}), time_period_s=10.0)
+MADE = Step((Task("make", Operation("make", "create-index", {})),))
+CHALLENGE = Challenge("default", (MADE, Step((GET,)), Step((INSERT,))))
+READY: Any = SimpleNamespace(cluster=SimpleNamespace(settle=lambda: None))
+
+
+class Search:
+    """A search whose probes are given, and what is seen of each of them."""
+
+    def __init__(self, *probes: Probe, objectives: str = "p99<50ms", **options: Any) -> None:
+        self._given = iter(probes)
+        asked = CapacityOptions(
+            "get", tuple(map(parse_objective, objectives.split(","))), options.pop("beside", {}), 1e9, 600.0, 120.0
+        )
+        self.probing = Probing(asked, Progress(), lambda terms, seen: next(self._given))
+        chosen = self.probing.chosen(CHALLENGE, builtin_operations())
+        self.steps: Iterator[Step] = self.probing.of(chosen, READY)
+        self.made, self.closed = (self._begun(next(self.steps)) for _ in chosen.steps)
+        self.end(self.closed, units=1500, seconds=15.0)
+
+    def _begun(self, step: Step) -> Step:
+        self.probing.step_begins(0, step)
+        return step
+
+    def next(self) -> Step:
+        return self._begun(next(self.steps))
+
+    def second(self, step: Step, number: int, requests: int, within: int, failed: int = 0, **keys: Any) -> None:
+        tally = Tally(requests=requests, within=[within], errors=Errors({"HTTP 500": failed} if failed else {}))
+        self.probing.second(step.tasks[0].name, Second(number, keys.get("warmup", False), tally))
+
+    def end(self, step: Step, units: int = 1, seconds: float = 30.0, **changes: Any) -> None:
+        for task in step.tasks:
+            self.probing.task_ended(result(task, units, seconds, **changes))
+
+
+def result(task: Task, units: int = 1, seconds: float = 30.0, **changes: Any) -> TaskResult:
+    plain = replace(
+        task_of(golden_race(), "get-by-id"),
+        name=task.name,
+        checks=(),
+        units=units,
+        requests=units,
+        unsent=0,
+        throughput=Throughput("ops", units / seconds),
+        window=Window(0.0, seconds),
+    )
+    return replace(plain, **changes)
+
+
+def seen(search: Search) -> SeenProbe:
+    """What the last probe has shown; the search goes on to its next one."""
+    search.next()
+    return search.probing.search.probes[-1]
+
+
+PROBE = Probe(100.0, 30.0, "bracket")
+
+
+def test_the_closed_loop_and_a_probe_are_tasks_with_their_lengths() -> None:
+    search = Search(PROBE)
+    assert search.made == MADE
+    (closed,) = search.closed.tasks
+    assert (closed.name, closed.warmup_time_s, closed.time_period_s) == ("get@closed", 5.0, 15.0)
+    (probe,) = search.next().tasks
+    assert (probe.name, probe.clients, probe.warmup_time_s, probe.time_period_s) == ("get@100", 10, 5.0, 30.0)
+    assert probe.schedule.rate is not None
+    assert (probe.schedule.rate.value, probe.schedule.ramp_up_s, probe.within_ms) == (100.0, 2.0, (50.0,))
+
+
+def test_late_failed_and_unsent_requests_are_counted_in_batches() -> None:
+    search = Search(PROBE, PROBE, objectives="p99<50ms,errors<1%")
+    step = search.next()
+    search.second(step, 0, 100, 0, warmup=True)
+    for number in range(30):
+        search.second(step, number, 100, 99 if number < 2 else 100, failed=number == 0)
+    search.end(step, unsent=7)
+    late, failed = seen(search).counts
+    assert (late.due, late.late) == ((200,) * 14 + (207,), (2, *[0] * 13, 7))
+    assert (failed.due, failed.late) == ((200,) * 15, (1, *[0] * 14))
+
+
+def test_a_probe_ends_when_it_is_certain_but_not_the_one_that_holds_the_result() -> None:
+    search = Search(PROBE, replace(PROBE, stage="sustain"), PROBE)
+    step = search.next()
+    search.second(step, 0, 600, 0)  # 20 times 1 % of 3,000 requests
+    assert not search.probing.enough()
+    search.second(step, 1, 1, 0)
+    assert search.probing.enough()
+    search.end(step, seconds=6.0)
+    held = search.next()
+    assert search.probing.search.probes[-1].cut_short
+    search.second(held, 0, 3000, 0)
+    assert not search.probing.enough()
+    search.end(held)
+    assert not seen(search).cut_short
+
+
+@pytest.mark.parametrize(
+    ("check", "void"),
+    [
+        (Check("driver-lag", "unusable", "driver lag is 60% of p99"), "driver lag is 60% of p99"),
+        (Check("driver-lag", "warning", "driver lag is 11% of p99"), ""),
+        (Check("target-rate", "unusable", "only 80% of the rate"), ""),
+    ],
+)
+def test_a_probe_whose_driver_was_the_limit_is_void(check: Check, void: str) -> None:
+    search = Search(PROBE, PROBE)
+    step = search.next()
+    search.end(step, checks=(check,))
+    assert seen(search).void == void
+
+
+def test_the_driver_of_a_task_beside_counts_too() -> None:
+    search = Search(PROBE, PROBE, beside={"insert": 20.0})
+    step = search.next()
+    probe, beside = step.tasks
+    assert (beside.name, step.completed_by) == ("insert beside get@100", ("get@100",))
+    late = Check("driver-lag", "unusable", "driver lag is 60% of p99")
+    search.probing.task_ended(result(beside, checks=(late,)))
+    search.probing.task_ended(result(probe))
+    assert seen(search).void == "driver lag is 60% of p99"
+
+
+def test_no_two_probes_have_one_name() -> None:
+    search = Search(PROBE, PROBE, replace(PROBE, rate_per_s=4210.4), replace(PROBE, stage="sustain"), PROBE)
+    names = []
+    for _ in range(4):
+        step = search.next()
+        names.append(step.tasks[0].name)
+        search.end(step)
+    assert names == ["get@100", "get@100 (2)", "get@4210", "get@100 sustained"]
+
+
+def test_a_closed_loop_without_a_good_reply_ends_the_search() -> None:
+    search = Search(PROBE)
+    search.end(search.closed, units=0, seconds=15.0)
+    with pytest.raises(
+        RaceError, match=r"no request succeeded in the closed loop of .* s from which the search begins"
+    ):
+        search.next()
