@@ -103,10 +103,11 @@ class ShownSearch:
 
     @property
     def signs(self) -> tuple[SignOfLimit, ...] | None:
-        """The signs of what gave way above the capacity; None if none can be known: no probe with figures of nodes lies
+        """The signs of what gave way above the capacity; None if there is none, and no probe with figures of nodes lies
         below it, or above it."""
-        below, above = (watched(probes)[:_COMPARED] for probes in (self.below, self.above))
-        return signs_of_limit(self.record, below, above) if below and above else None
+        below, above = ([each.task for each in probes if each.task][:_COMPARED] for probes in (self.below, self.above))
+        signs = signs_of_limit(self.record, below, above) if below and above else ()
+        return signs if signs or (watched(self.below) and watched(self.above)) else None
 
 
 def watched(probes: Sequence[JudgedProbe]) -> list[TaskResult]:

@@ -333,6 +333,11 @@ def test_replies_with_status_429_and_a_late_driver_are_signs() -> None:
         ("requests are rejected", 0.0, 0.5),
         ("the driver is late or busy", 0.0, 100.0),
     ]  # the host below is not known
+    unwatched = {held: task(held, 20.0, telemetry={}), missed: replace(refused, telemetry={})}
+    assert [sign.what for sign in shown_of(searched(PRECISE, unwatched)).signs or ()] == [
+        "requests are rejected",
+        "the driver is late or busy",
+    ]
 
 
 def test_drift_and_a_rate_that_was_not_held_for_long_are_warnings() -> None:
