@@ -197,13 +197,13 @@ def _bracketing(terms: SearchTerms, usable: Sequence[SeenProbe]) -> int:
 
 def _excess(terms: SearchTerms, seen: SeenProbe) -> float:
     """Return by how many times a probe had more late requests than an objective allows, of the worst one."""
-    return max(counts.excess(most) for counts, most in zip(seen.counts, terms.most_late, strict=True))
+    return max(seen.excesses(terms.most_late))
 
 
 def _worst(terms: SearchTerms, seen: SeenProbe) -> int:
     """Return the number of the objective that a probe missed by most."""
-    ratios = [counts.excess(most) for counts, most in zip(seen.counts, terms.most_late, strict=True)]
-    return ratios.index(max(ratios))
+    excesses = seen.excesses(terms.most_late)
+    return excesses.index(max(excesses))
 
 
 def next_of_sides(searches: Sequence[tuple[SearchTerms, Sequence[SeenProbe]]], side: int) -> Probe | FoundCapacity:

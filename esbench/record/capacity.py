@@ -107,6 +107,10 @@ class SeenProbe:
     cut_short: bool = False
     task: str = ""
 
+    def excesses(self, most_late: Sequence[float]) -> tuple[float, ...]:
+        """Return by objective, of which each allows a share of late requests, by how many times more were late."""
+        return tuple(counts.excess(most) for counts, most in zip(self.counts, most_late, strict=True))
+
 
 @dataclass(frozen=True)
 class LateCurve:

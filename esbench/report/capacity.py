@@ -44,12 +44,12 @@ class JudgedProbe:
 
     def excess(self, number: int) -> float:
         """Return by how many times more requests were late than an objective, by its number, allows."""
-        return self.seen.counts[number].excess(self.most_late[number])
+        return self.seen.excesses(self.most_late)[number]
 
     @property
     def holds(self) -> bool:
         """True if no objective had more late requests than it allows."""
-        return all(self.excess(number) <= 1 for number in range(len(self.most_late)))
+        return all(excess <= 1 for excess in self.seen.excesses(self.most_late))
 
     @property
     def verdict(self) -> str:
