@@ -55,7 +55,8 @@ pacing_options = with_options(
         "--task-time",
         "task_time_s",
         metavar="DURATION",
-        help="The time of a task, all sides together; otherwise as the track says, and 20s a side at least.",
+        help="The time of a task, all sides together; otherwise as the track says, and 20s a side at least, "
+        "40s on fresh nodes.",
     ),
     click.option(
         "--warmup",

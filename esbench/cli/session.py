@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,6 +51,7 @@ from esbench.report.rounds import rounds as rounds_document
 
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _GIVEN = ParameterSource.COMMANDLINE
+_LEAST_ON_FRESH_NODES_S = 40.0  # of a task on each side: by then most of what Java compiles is compiled
 _PACING = {
     "slice_s": "--slice",
     "gap_s": "--slice-gap",
@@ -98,6 +100,9 @@ class SessionCommand:
         options, plans = _options(words, sides), dict[str, RacePlan]()
         if pacing is not None:
             options, plans = self._at_once(options, pacing)
+            has_fresh_nodes = not has_prefixes(options.values()) and not any(side.hosts for side in options.values())
+            if has_fresh_nodes and not search:
+                pacing = replace(pacing, least_s=_LEAST_ON_FRESH_NODES_S)
         first_rounds = FEWEST_ON_ONE_NODE if has_prefixes(options.values()) else FEWEST_ROUNDS
         session = planned(
             kind,

@@ -30,7 +30,6 @@ from esbench.race.sliced_cpu import SlicedCpu
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.sessions import COMPLETE, Pacing
 
-FEWEST_S = 20.0  # of a task on each side, unless --task-time says otherwise
 SETTLE_S = 0.1
 SLICE_S, SLICE_OF_WRITES_S = 1.0, 2.0
 GAP_S, GAP_OF_BULKS_S = 0.05, 1.0
@@ -290,8 +289,8 @@ def shaped(challenge: Challenge, types: OperationTypes, pacing: Pacing, sides: i
     """Return a challenge with the lengths that its tasks have when `sides` are raced at once, each in own time.
 
     A task that is no load, or ends with its documents, by its stages or with another task, is as long as it is. Any
-    other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but `FEWEST_S` at
-    least, in whole blocks of two slices.
+    other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but
+    `least_s` at least, in whole blocks of two slices.
     """
     return replace(challenge, steps=tuple(_shaped_step(step, types, pacing, sides) for step in challenge.steps))
 
@@ -311,7 +310,7 @@ def _shaped(task: Task, types: OperationTypes, pacing: Pacing, sides: int, slice
     ends_with_documents = kind.traits.sends_corpora and kind.ends(task.operation.params)
     if measured_period_s(task) is None and (task.is_time_based or ends_with_documents):  # it ends, or others end it
         return task if pacing.warmup == "track" or not warmup_s else replace(task, warmup_time_s=0.0)
-    by_track_s = max(FEWEST_S, least_s(task, kind) / sides)
+    by_track_s = max(pacing.least_s, least_s(task, kind) / sides)
     own_s = by_track_s if pacing.task_time_s is None else pacing.task_time_s / sides
     block_s = 2 * slice_length_s
     own_s = block_s * math.ceil(own_s / block_s - 1e-9)

@@ -30,8 +30,8 @@ class Pacing:
 
     `slice_s`: the length of a slice; None: 1 s, and 2 s in a step that writes documents. `gap_s` follows each slice;
     None: 50 ms, and 1 s in a step of bulks. `task_time_s`: the time of a task, all sides together; None: as the
-    track says, but 20 s a side at least. `warmup`: cut (by the comparison, where the ratio is steady) or track (as long
-    as the track says). `own_nodes`: each side has its own nodes, even if one could hold both.
+    track says, but `least_s` a side at least. `warmup`: cut (by the comparison, where the ratio is steady) or track (as
+    long as the track says). `own_nodes`: each side has its own nodes, even if one could hold both.
     """
 
     slice_s: float | None = None
@@ -39,6 +39,7 @@ class Pacing:
     task_time_s: float | None = None
     warmup: str = "cut"
     own_nodes: bool = False
+    least_s: float = 20.0
 
     def __post_init__(self) -> None:
         """Check the values. Raises ValueError for those that no race can keep to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,6 +150,17 @@ def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: py
     assert "Rounds     at least 6 of " in printed
     assert ", within 1 h" in printed
     assert not (esbench_home / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("contender", "length"), [("distribution=7.17.29", "40 s"), ("track-params=codec:best_compression", "20 s")]
+)
+def test_tasks_on_fresh_nodes_last_longer(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str], contender: str, length: str
+) -> None:
+    words = ("duel", "--track=orders", "--baseline=", f"--contender={contender}", "--include-tasks=term-query")
+    assert run([*words, "--dry-run"]) == 0
+    assert re.findall(r"^1 +term-query +8 +(\d+ s)", capsys.readouterr().out, re.MULTILINE) == [length, length]
 
 
 def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
