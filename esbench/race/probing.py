@@ -124,7 +124,8 @@ class Probing(Steps):
         yield from challenge.steps
         options, closed_per_s = self._options, requests_per_s(self._result)
         if not closed_per_s:
-            loop = f"the closed loop of {self._result.duration_s:.3g} s from which the search begins"
+            window = self._result.window
+            loop = f"the closed loop of {window.end_s - window.start_s:.3g} s from which the search begins"
             raise RaceError(f"no request succeeded in {loop}", where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
         terms = SearchTerms(

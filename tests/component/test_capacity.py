@@ -90,9 +90,11 @@ def test_failed_requests_are_late_and_do_not_end_the_search(races: Races, server
     server.use({"rules": [*QUEUE["rules"], hidden, {"path": "/_doc/", "share": 0.2, "reply": {"status": 429}}]})
     outcome = searched(races, server, P99)
     assert outcome.code == 0, outcome.stderr
-    found = search_of(races).found
-    assert found is not None
-    assert (found.why, found.rate_per_s) == ("no rate", 0)
+    search = search_of(races)
+    assert search.found is not None
+    assert search.found.why in ("no rate", "out of time")  # probes of low rates are longer
+    assert search.found.rate_per_s == 0
+    assert all(seen.counts[0].late_ratio > 0.1 for seen in search.probes)
 
 
 def test_a_server_that_refuses_everything_ends_it_in_the_closed_loop(races: Races, server: NullServer) -> None:
