@@ -103,8 +103,8 @@ class ShownSearch:
 
     @property
     def signs(self) -> tuple[SignOfLimit, ...] | None:
-        """The signs of what gave way above the capacity; None without any, if no probe with figures of nodes lies below it,
-        or above it."""
+        """The signs of what gave way above the capacity; None without any, if no probe with figures of nodes lies below
+        it, or above it."""
         below, above = ([each.task for each in probes if each.task][:_COMPARED] for probes in (self.below, self.above))
         signs = signs_of_limit(self.record, below, above) if below and above else ()
         return signs if signs or (watched(self.below) and watched(self.above)) else None
