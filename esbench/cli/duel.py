@@ -18,7 +18,7 @@ from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
 from esbench.comparison.nodes import FEWEST_ROUNDS
 from esbench.errors import UsageError
-from esbench.record.sessions import WARMUPS, Pacing
+from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
 from esbench.report.render import JUNIT
 from esbench.units import parse_duration
 
@@ -55,8 +55,8 @@ pacing_options = with_options(
         "--task-time",
         "task_time_s",
         metavar="DURATION",
-        help="The time of a task, all sides together; otherwise as the track says, and 20s a side at least, "
-        "40s on fresh nodes.",
+        help=f"The time of a task, all sides together; otherwise as the track says, and {LEAST_S:g}s a side at least, "
+        f"{LEAST_ON_FRESH_NODES_S:g}s on fresh nodes.",
     ),
     click.option(
         "--warmup",

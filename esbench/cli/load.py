@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _FILE = "loadgen.yml"
 _INVALID_STATUS, _ERROR_STATUS = 1, 2  # Loadgen's exit statuses, where its runner asks for them
-_USUAL = {"clients": 1, "duration": 5.0}  # of the track
 _GO_FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 _REPLACED = {  # options of Loadgen without effect
@@ -142,10 +141,12 @@ def _host(text: str | None) -> str:
 
 def _export(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int:
     """Write the track, and print the command that races it as these flags would."""
+    from esbench.loadgen.convert import USUAL
+
     folder = flags["export_track"]
     track.write(folder)
     params = {name: f"env:{source}" for name, source in track.sources.items()}
-    params |= {name: value for name, value in _params(track, runner, flags).items() if value != _USUAL.get(name)}
+    params |= {name: value for name, value in _params(track, runner, flags).items() if value != USUAL.get(name)}
     own = _client_options(track, {**flags, "client_options": ()})
     own |= {"basic_auth_password": "env:PASSWORD"} if track.identity is not None else {}
     words = ["esbench", "race", f"--track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
@@ -158,10 +159,10 @@ def _export(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]
 
 def _mapping_text(mapping: Mapping[str, Any]) -> str:
     """Return a mapping as options take it: k:v,k2:v2, or JSON where a value has other characters than names have."""
-    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in mapping.items()}
-    if all(re.fullmatch(r"[\w.:/-]+", text) for text in texts.values()):
-        return ",".join(f"{name}:{text}" for name, text in texts.items())
-    return json.dumps(mapping)
+    from esbench.report.text import pairs_text
+
+    is_plain = all(re.fullmatch(r"[\w.:/-]+", str(value)) for value in mapping.values())
+    return pairs_text(mapping) if is_plain else json.dumps(mapping)
 
 
 def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
@@ -180,16 +181,15 @@ def _race(
     from esbench.operations import builtin_operations
     from esbench.race.try_out import TryOut
     from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
-    from esbench.units import parse_duration
 
-    duration_s = parse_duration(flags["duration"], "--duration")
     options = _options(track, runner, path, flags)
+    params = options.track_params
     steps = TryOut(
         *(options, builtin_operations(), progress),
         goes_on=lambda failed: flags["yes"] or _confirmed(failed),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,
-        duration_s=duration_s if {"requests", "rounds"} & options.track_params.keys() else None,
+        duration_s=params["duration"] if {"requests", "rounds"} & params.keys() else None,
     )
 
     def preface(record: RaceRecord) -> str:

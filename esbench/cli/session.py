@@ -44,14 +44,13 @@ from esbench.record.figures import failed_checks, judged_objectives
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord
-from esbench.record.sessions import Pacing, RaceSession, SessionSide, SessionStore
+from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, Pacing, RaceSession, SessionSide, SessionStore
 from esbench.record.store import RaceStore
 from esbench.report.render import JUNIT
 from esbench.report.rounds import rounds as rounds_document
 
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _GIVEN = ParameterSource.COMMANDLINE
-_LEAST_ON_FRESH_NODES_S = 40.0  # of a task on each side: by then most of what Java compiles is compiled
 _PACING = {
     "slice_s": "--slice",
     "gap_s": "--slice-gap",
@@ -102,7 +101,7 @@ class SessionCommand:
             options, plans = self._at_once(options, pacing)
             has_fresh_nodes = not has_prefixes(options.values()) and not any(side.hosts for side in options.values())
             if has_fresh_nodes and not search:
-                pacing = replace(pacing, least_s=_LEAST_ON_FRESH_NODES_S)
+                pacing = replace(pacing, least_s=LEAST_ON_FRESH_NODES_S)
         first_rounds = FEWEST_ON_ONE_NODE if has_prefixes(options.values()) else FEWEST_ROUNDS
         session = planned(
             kind,

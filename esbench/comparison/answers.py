@@ -141,9 +141,10 @@ def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:
     """Yield what was not compared of some answers; `why`: what makes scores differ."""
     if why:
         yield _ONLY_TOTALS.format(why)
-    elif any(_has(answer, _is_digest_of_hits) for answer in answers):
+        return
+    if any(_has(answer, _is_digest_of_hits) for answer in answers):
         yield _ONLY_IDS
-    if not why and any(_has(answer, lambda inner: ERROR_BOUND in inner) for answer in answers):
+    if any(_has(answer, lambda inner: ERROR_BOUND in inner) for answer in answers):
         yield _ONLY_BOUNDS
 
 
@@ -167,7 +168,8 @@ def _where_they_differ(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _merged(first: TaskAnswers, last: TaskAnswers) -> TaskAnswers:
-    """Return the answers of two rounds as one: those of the round with more differences, so that none is lost."""
+    """Return the answers of two rounds as one: the counts of the round with more differences, and what either says of
+    limits and documents."""
     worse = max(first, last, key=lambda each: (each.differing, each.equal))
     return replace(
         worse,

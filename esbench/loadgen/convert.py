@@ -20,14 +20,14 @@ import yaml
 
 from esbench.cluster.options import Host
 from esbench.errors import EsbenchError, TrackError, UsageError, did_you_mean
-from esbench.loadgen.file import Identity, LoadgenFile, LoadgenRequest, LoadgenVariable
+from esbench.loadgen.file import ENV_TAG, Identity, LoadgenFile, LoadgenRequest, LoadgenVariable
 from esbench.model import Variable
 from esbench.operations.http_requests import NOT_FOUND, HttpRequests
 from esbench.requests.variables import check_variable
 
 TRACK_FILE = "track.yml"
+USUAL: Mapping[str, Any] = {"clients": 1, "duration": 5}  # of parameters of the track
 _TAG = re.compile(r"\$\[\[(.*?)\]\]", re.DOTALL)
-_ENV = re.compile(r"\$\[\[env\.(.*?)\]\]")
 _URL = re.compile(
     r"(?P<scheme>https?)://(?:(?P<user>[^/?#]*)@)?(?P<host>[^/?#@]+)(?P<rest>.*)", re.DOTALL | re.IGNORECASE
 )
@@ -44,8 +44,8 @@ _CLOCKS: Mapping[str, Mapping[str, Any]] = {
 _HEAD = """\
 # {name}, a file of Loadgen: its requests in order, each value drawn at each occurrence of its variable. Race it with
 #   esbench race --track-path=DIR --pipeline=http --target-hosts=HOST:PORT
-{defaults}# {{% set clients = clients | default(1) %}}
-# {{% set duration = duration | default(5) %}}  seconds, unless `requests` (in all) or `rounds` (a client) is given
+{defaults}# {{% set clients = clients | default({clients}) %}}
+# {{% set duration = duration | default({duration}) %}}  seconds; without `requests` (in all) and `rounds` (a client)
 version: 2
 description: "The requests of {name}"
 
@@ -159,7 +159,7 @@ class _Converter:
         self._names = _identifiers([*self._variables, *self._registered, *aliases])
         headers = (value for each in file.requests for value in each.headers.values())
         shown_nowhere = " ".join([*headers, *(each.url.partition("?")[2] for each in file.requests)])
-        self._secret = {match[1] for match in _ENV.finditer(shown_nowhere)}
+        self._secret = {match[1] for match in ENV_TAG.finditer(shown_nowhere)}
 
     def track(self) -> LoadgenTrack:
         requests = self._file.requests
@@ -198,6 +198,7 @@ class _Converter:
             turns_of_requests="requests" if in_turn == 1 else f"[1, requests // {in_turn}] | max",
             turns_of_rate="rate" if in_turn == 1 else f"rate / {in_turn}",
             kind=HttpRequests.name,
+            **USUAL,
             operation=_literal(_yaml(operation, indent=6)),
         )
         identity = identities[0] if is_shared else None
@@ -213,7 +214,7 @@ class _Converter:
 
     def _place(self, request: LoadgenRequest) -> _Place:
         url = request.url
-        if first := _ENV.match(url):  # an environment variable may hold scheme and host
+        if first := ENV_TAG.match(url):  # an environment variable may hold scheme and host
             begin = self._environment.value(first[1])
             if "?" in begin:
                 what = f"the environment variable {first[1]} has a query"

@@ -22,7 +22,8 @@ from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.source import YAML_SUFFIXES
 
-_KEYS = ("env", "runner", "variables", "requests", "tests")
+_READ = ("env", "runner", "variables", "requests")
+_KEYS = (*_READ, "tests")
 _ITEM_KEYS = ("request", "assert", "register", "sleep", "assert_dsl")
 _REQUEST_KEYS = (
     *("method", "url", "headers", "basic_auth", "body", "body_repeat_times", "execute_repeat_times"),
@@ -40,7 +41,7 @@ TYPES: Mapping[str, Sequence[str]] = {  # of variables, with their keys but name
 }
 _OF_ANY = ("name", "type", "replace")
 _VARIABLE_KEYS = (*_OF_ANY, *dict.fromkeys(key for keys in TYPES.values() for key in keys))
-_ENV = re.compile(r"\$\[\[env\.(.*?)\]\]")
+ENV_TAG = re.compile(r"\$\[\[env\.(.*?)\]\]")
 _TEMPLATES = ("url", "headers", "body")  # whose environment variables become parameters of the track
 _WITHOUT_EFFECT = (  # they tune how Loadgen measures and logs
     *("log_requests", "log_status_codes", "benchmark_only", "duration_in_us", "no_stats", "no_size_stats"),
@@ -127,7 +128,7 @@ class Environment:
 
     def within(self, text: str) -> str:
         """Return a text with the values of the variables in it."""
-        return _ENV.sub(lambda match: self.value(match[1]), text)
+        return ENV_TAG.sub(lambda match: self.value(match[1]), text)
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ def _plain(node: DocumentNode) -> str:
             written = written[key]
         except LookupError:  # of a mapping that was merged (<<)
             return str(node.value)
-    has_value = _ENV.search(str(written)) is not None and _ENV.search(str(node.value)) is None
+    has_value = ENV_TAG.search(str(written)) is not None and ENV_TAG.search(str(node.value)) is None
     return str(node.value if has_value else written)
 
 
@@ -253,8 +254,8 @@ def _text(node: DocumentNode, key: str, default: str = "") -> str:
     return _plain(node[key]) if node.find(key) is not None else default
 
 
-def _number(node: DocumentNode, key: str, least: int, default: int) -> int:
-    value = node.get(key, default)
+def _number(node: DocumentNode, key: str, least: int) -> int:
+    value = node.get(key, 0)
     if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -264,7 +265,7 @@ def _number(node: DocumentNode, key: str, least: int, default: int) -> int:
 
 def _count(node: DocumentNode, key: str) -> int:
     """Return how often, 0 for as often as usual: so Loadgen takes what is negative."""
-    return max(0, _number(node, key, -(2**63), 0))
+    return max(0, _number(node, key, -(2**63)))
 
 
 def _flag(node: DocumentNode, key: str) -> bool:
@@ -318,7 +319,7 @@ def _without_effect(root: DocumentNode) -> Iterator[str]:
     if given := [key for key in runner if key in _WITHOUT_EFFECT and runner[key]]:
         yield f"runner: {', '.join(given)}: without effect (all is measured; the record has a reply of each failure)"
     if others := [str(key) for key in root.value if key not in _KEYS]:
-        yield f"{', '.join(others)}: without effect (esbench load reads {', '.join(_KEYS[:4])})"
+        yield f"{', '.join(others)}: without effect (esbench load reads {', '.join(_READ)})"
     for node in _nodes(root, "variables"):
         if unused := [key for key in node.value if key not in (*_OF_ANY, *TYPES[_text(node, "type")])]:
             yield f'variable "{_text(node, "name")}": {", ".join(unused)}: without effect on {_text(node, "type")}'
@@ -351,7 +352,7 @@ def _keys(node: DocumentNode) -> dict[str, Any]:
         elif key == "replace":
             keys[key] = _names(node, key)
         elif key in ("from", "to", "size"):
-            keys[key] = _number(node, key, 0, 0)
+            keys[key] = _number(node, key, 0)
         else:
             keys[key] = _flag(node, key) if key == "square_bracket" else _plain(node[key])
     return keys

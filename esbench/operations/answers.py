@@ -33,8 +33,8 @@ _MOST_FIGURES = 500  # of aggregations, bucket by bucket: those of two versions 
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
 _CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
-# Searches that two clusters with the same documents may answer otherwise, and why.
 _APPROXIMATE = "its answers are approximate, or drawn"
+# Searches that two clusters with the same documents may answer otherwise, and why.
 _OF_CHANCE = (
     (
         re.compile(
@@ -281,7 +281,7 @@ def shortened(answer: Any, share: float = 1.0) -> Any:
     """
     if isinstance(answer, list):
         return [shortened(each, share / len(answer)) for each in answer]
-    if not isinstance(answer, dict) or SEARCH not in answer:
+    if SEARCH not in answer:
         is_long = len(_text(answer)) > share * _MOST_BYTES
         return {name: _digested(value) for name, value in answer.items()} if is_long else answer
     search = dict(answer[SEARCH])

@@ -294,10 +294,8 @@ class TrackRenderer:
         extensions: Sequence[type[jinja2.ext.Extension]] = (),
     ) -> jinja2.Environment:
         environment = _Sandbox(loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False)
-        environment.policies["json.dumps_kwargs"] = {
-            "sort_keys": True,
-            "ensure_ascii": False,
-        }  # YAML has no \ud83d\ude00
+        # YAML has no \ud83d\ude00
+        environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "ensure_ascii": False}
         environment.globals.update(self.context.globals(), glob=lambda pattern: self.files.glob("", pattern))
         environment.filters.update(_FILTERS)
         return environment

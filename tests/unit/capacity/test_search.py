@@ -118,7 +118,7 @@ def test_a_share_that_hardly_depends_on_the_rate_is_flat() -> None:
 
 
 def searches(limit: float, service_per_s: float, *, constant: bool = False, **terms: Any) -> list[FoundCapacity]:
-    """Twenty searches of a queue whose limit is so many times its service time."""
+    """Twenty searches of a queue by its limit in service times."""
     asked = SearchTerms((0.01,), closed_per_s=service_per_s, **terms)
     return [
         search(queue(np.random.default_rng(seed), service_per_s, limit / service_per_s, constant=constant), asked)[0]
