@@ -25,10 +25,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Index:
-    """An index that the track creates; `body` holds its settings and (typeless) mappings."""
+    """An index that the track creates; `body` holds its settings and (typeless) mappings.
+
+    `table`: the statements that create it as a table of a SQL server; None where there is none, or no such server.
+    """
 
     name: str
     body: Mapping[str, Any] = field(default_factory=dict)
+    table: str | None = None
 
 
 @dataclass(frozen=True)

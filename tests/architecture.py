@@ -18,7 +18,7 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 FLOORS: dict[str, tuple[str, ...]] = {
     "commands and reports": ("__main__", "cli", "report", "create_track", "loadgen"),
     "races": ("race", "publish", "progress", "worker", "null_server", "engine"),
-    "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
+    "tracks and load": ("rally_python", "sql", "track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
     "words of all": ("model", "units", "registry", "errors"),
 }

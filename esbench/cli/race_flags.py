@@ -141,7 +141,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         parse_tags,
         parse_words,
     )
-    from esbench.cluster.options import ClientOptions, Host, parse_hosts
+    from esbench.cluster.options import MYSQL, ClientOptions, Host, parse_hosts
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
@@ -202,6 +202,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             merged(flags["telemetry_params"], lambda value: parse_mapping(value, "--telemetry-params", [path.parent])),
             builtin_devices(),
             embedded=not flags["target_hosts"],
+            sql=hosts[0].scheme == MYSQL if hosts else NodeOptions(flags["distribution"]).is_database,
         ),
     }
     given = {**flags, **read}

@@ -327,6 +327,11 @@ class Cluster:
                 for name, index in reply["indices"].items()
             }
 
+    def count(self, name: str) -> int | None:
+        """Return how many documents an index has; None if there is no such index."""
+        reply = self.request("GET", f"/{name}/_count", ignore=(404,))
+        return int(reply["count"]) if "count" in reply else None
+
     def indices_facts(
         self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
     ) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
 
 DEFAULT_PORT = 9200
+MYSQL = "mysql"  # the scheme of SQL servers
+_SQL, _SQL_PORT = f"{MYSQL}://", 3306
 _NAME = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?", re.ASCII)  # of DNS, or an IPv4 address
 _IPV6 = re.compile(r"[0-9a-f:.]+(?:%[\w.-]+)?", re.ASCII)
 WHERE = "--client-options"
@@ -53,11 +55,12 @@ class Host:
     port: int = DEFAULT_PORT
     scheme: str = "http"
     address: str = ""
+    database: str = ""  # of a SQL server
 
     @property
     def url(self) -> str:
-        """The URL, with brackets around an IPv6 address: `http://10.0.0.1:9200`."""
-        return f"{self.scheme}://{self}"
+        """The URL, with brackets around an IPv6 address: `http://10.0.0.1:9200`, `mysql://10.0.0.3:3306/shop`."""
+        return f"{self.scheme}://{self}{'/' if self.database else ''}{self.database}"
 
     @property
     def label(self) -> str:
@@ -190,6 +193,8 @@ def parse_hosts(
     texts = [part.strip() for part in parts if part.strip()]
     if not texts:
         raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
+    if any(text.lower().startswith(_SQL) for text in texts):
+        return _parse_sql_host(texts, options, where)
     for number, text in enumerate(texts[1:], 2):
         if "@" in text and not re.match("(?i)https?://", text):  # more of a password that has a comma, for all we know
             raise UsageError(
@@ -231,6 +236,31 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
         options = _with_user(options, user, shown, where)
     default_port = 443 if named and scheme == "https" else DEFAULT_PORT
     return Host(name, port or default_port, scheme), options
+
+
+def _parse_sql_host(texts: Sequence[str], options: ClientOptions, where: str) -> tuple[tuple[Host], ClientOptions]:
+    """Return the SQL server of mysql://user:password@host:3306/database."""
+    hint = "say mysql://user@10.0.0.3:3306/database"
+    if len(texts) > 1:
+        raise UsageError("a SQL server is one host", where=where, hint=hint)
+    shown = re.sub(r"(?<=://)[^/]*@", "", texts[0])
+    try:
+        url = urlsplit(texts[0])
+        name, port = url.hostname, url.port
+    except ValueError:
+        raise UsageError(f'"{shown}" is not a host', where=where, hint=hint) from None
+    database = unquote(url.path.strip("/"))
+    if not name or port == 0 or "/" in database or url.query or url.fragment:
+        raise UsageError(f'"{shown}" is not a SQL server', where=where, hint=hint)
+    if not database:
+        raise UsageError(f'"{shown}" names no database', where=where, hint=hint)
+    if url.username is not None:
+        if options.basic_auth_user not in (None, unquote(url.username)):
+            what = f'the user of "{shown}" differs from basic_auth_user'
+            raise UsageError(what, where=where, hint="give one user")
+        password = options.basic_auth_password if url.password is None else unquote(url.password)
+        options = replace(options, basic_auth_user=unquote(url.username), basic_auth_password=password)
+    return (Host(name, port or _SQL_PORT, MYSQL, database=database),), options
 
 
 def _with_user(options: ClientOptions, quoted: str, shown: str, where: str) -> ClientOptions:

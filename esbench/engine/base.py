@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+DATABASES = {"mariadb": "mariadbd", "mysql": "mysqld"}  # distribution -> the program of its server
+
 
 @dataclass(frozen=True)
 class NodeOptions:
@@ -23,6 +25,11 @@ class NodeOptions:
     node_settings: Mapping[str, Any] = field(default_factory=dict)  # of the yml; they win over esbench's own
     jvm_options: tuple[str, ...] = ()  # the last ones of the node's Java
     node_plugins: tuple[Path, ...] = ()  # archives
+
+    @property
+    def is_database(self) -> bool:
+        """True if the distribution is a SQL server: mariadb, mysql, or the path of its program."""
+        return self.distribution in DATABASES or Path(self.distribution).name in DATABASES.values()
 
 
 @dataclass(frozen=True)

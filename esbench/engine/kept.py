@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from esbench.engine.guard import clean_up, end_group
-from esbench.engine.node import GRACE_S, GUARD_PATIENCE_S
+from esbench.engine.guarded import GRACE_S, GUARD_PATIENCE_S
 from esbench.errors import EngineError, UsageError, did_you_mean
 from esbench.record.locks import is_held, is_running
 from esbench.record.private import private_folder

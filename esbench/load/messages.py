@@ -50,12 +50,16 @@ class Hello:
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster under test, as workers reach it. `any_server`: it is asked nothing but the operations' requests."""
+    """The cluster under test, as workers reach it. `any_server`: it is asked nothing but the operations' requests.
+
+    `sql`: it is a SQL server.
+    """
 
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
     any_server: bool = False
+    sql: bool = False
 
 
 @dataclass(frozen=True)

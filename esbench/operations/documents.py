@@ -188,7 +188,7 @@ class IndexDocument(OperationType):
         indices: Sequence[Index],
         where: str,
     ) -> float:
-        return mean_document_bytes(_corpus_of(params, documents, where))
+        return mean_document_bytes(corpus_of(params, documents, where))
 
     def compile(self, context: TaskContext) -> Program:
         template, fresh = _write_template(context)
@@ -244,7 +244,7 @@ def _write_template(context: TaskContext) -> tuple[RequestTemplate, FreshDocumen
 def _new_documents(context: TaskContext) -> PreparedDocuments | None:
     """Return the corpus whose next documents are written; None if the operation has a body."""
     params = context.params
-    return _corpus_of(params, context.documents, context.where) if params.get("body") is None else None
+    return corpus_of(params, context.documents, context.where) if params.get("body") is None else None
 
 
 def _given_or_drawn(context: TaskContext, documents: PreparedDocuments | None, name: str) -> Any:
@@ -258,7 +258,8 @@ def _given_or_drawn(context: TaskContext, documents: PreparedDocuments | None, n
     return None if field is None else f"$[[{_FRESH}.{name}]]"
 
 
-def _corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments], where: str) -> PreparedDocuments:
+def corpus_of(params: Mapping[str, Any], documents: Sequence[PreparedDocuments], where: str) -> PreparedDocuments:
+    """Return the corpus whose documents an operation writes. Raises TrackError if it names none, or an unknown one."""
     wanted = params.get("corpus")
     if wanted is None and not documents:
         raise TrackError('the operation needs a "body" or a "corpus"', where=where)

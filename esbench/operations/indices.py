@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,13 +47,14 @@ def _target(context: TaskContext) -> str:
 
 
 def _create(context: TaskContext) -> Iterable[Call]:
-    for index in _to_create(context):
+    for index in to_create(context):
         body = with_settings(index.body, context.params.get("settings"))
         body = context.dialect.index_body(marked(body, context.dialect))
         yield Call("PUT", f"/{segment(index.name)}", query_of(context.params), body, empties=index.name)
 
 
-def _to_create(context: TaskContext) -> tuple[Index, ...]:
+def to_create(context: TaskContext) -> tuple[Index, ...]:
+    """Return the indices that a create-index makes. Raises TrackError if the track has none of them."""
     params = context.params
     wanted = params.get("index")
     if params.get("body") is not None:
@@ -67,7 +68,7 @@ def _to_create(context: TaskContext) -> tuple[Index, ...]:
 
 
 def _delete(context: TaskContext) -> Run:
-    names = _to_delete(context.params, context.indices)
+    names = to_delete(context.params, context.indices)
     if not names:
         raise TrackError("the track has no index to delete", where=context.where, hint='give the operation an "index"')
     query, accept = query_of(context.params), if_exists(context.params)
@@ -84,7 +85,8 @@ def _delete(context: TaskContext) -> Run:
     return run
 
 
-def _to_delete(params: Mapping[str, Any], indices: Sequence[Index]) -> tuple[str, ...]:
+def to_delete(params: Mapping[str, Any], indices: Sequence[Index]) -> tuple[str, ...]:
+    """Return the names and patterns of the indices that a delete-index deletes."""
     given = params.get("index")
     wanted = plain(given) if given else ",".join(index.name for index in indices)
     return tuple(name for name in wanted.split(",") if name)
@@ -118,17 +120,26 @@ async def _stats(context: TaskContext, session: ScriptSession) -> Verdict:
 
 
 def _count(context: TaskContext) -> Run:
-    index, expected = context.default_index(), _expected(context)
+    index, judge = context.default_index(), judge_count(context)
 
     async def run(session: ScriptSession) -> Verdict:
         await ask(session, "POST", f"/{index}/_refresh")
-        found = (await ask(session, "GET", f"/{index}/_count")).json()["count"]
+        return judge((await ask(session, "GET", f"/{index}/_count")).json()["count"])
+
+    return run
+
+
+def judge_count(context: TaskContext) -> Callable[[int], Verdict]:
+    """Return the function that judges the number of documents which an assert-count has found."""
+    index, expected = context.default_index(), _expected(context)
+
+    def judge(found: int) -> Verdict:
         if found == expected:
             return GOOD
         what = f'index "{index}" holds {found:,} documents, {expected:,} were expected'
         return Verdict(0, ASSERTION_FAILED, what)
 
-    return run
+    return judge
 
 
 def _expected(context: TaskContext) -> int:
@@ -170,7 +181,7 @@ TYPES = (
         {"index": _ALL, "only-if-exists": ONLY_IF_EXISTS, "request-params": QUERY},
         _delete,
         traits=replace(ADMINISTRATIVE, deletes="index"),
-        deleted=lambda params, track: _to_delete(params, track.indices),
+        deleted=lambda params, track: to_delete(params, track.indices),
     ),
     AdministrativeType(
         "refresh",

@@ -6,11 +6,9 @@ over the first 20,000, and each is asked twice: an answer that changes within mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from esbench.cluster.client import known_form
 from esbench.errors import EsbenchError
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
@@ -18,11 +16,11 @@ from esbench.load.messages import Stock, Target
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations import OperationTypes
-from esbench.operations.answers import NotComparable, answer, asked, digest, exact, shortened
+from esbench.operations.answers import NotComparable, exact, shortened
 from esbench.operations.base import TaskContext
-from esbench.operations.drawn import Exchanges, as_drawn
 from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
+from esbench.race.questions import ANSWER_LIMIT_S
 from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
 from esbench.record.secrets import Redactor
@@ -31,21 +29,7 @@ from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
 from esbench.worker.preparation import context_of
 
-_REQUESTS = 200  # of a task
-_POSITIONS = tuple(number * (number + 1) // 2 for number in range(_REQUESTS))  # dense at first, up to 19,900
-_LIMIT_S = 10.0  # for a task
 _REQUEST_CHARACTERS = 500
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A request of a task: `number` and `values` as in RequestAnswer."""
-
-    number: int
-    values: str | None
-    method: str
-    target: str
-    body: bytes | None
 
 
 class ReadTasks:
@@ -118,7 +102,7 @@ class ReadTasks:
     def _still_answers(self) -> bool:
         """True if the cluster answers at all."""
         try:
-            self._cluster.client.info(timeout_s=_LIMIT_S)
+            self._cluster.client.info(timeout_s=ANSWER_LIMIT_S)
         except EsbenchError:
             return False
         return True
@@ -138,56 +122,22 @@ class ReadTasks:
         """
         if self._changed_by:
             raise NotComparable(f"{self._changed_by} wrote for a time, not a number of documents")
-        questions = self._questions(task)
-        ends_s = self._progress.clock() + _LIMIT_S
+        if task.operation.python:
+            raise NotComparable("Python of the track makes its requests")
+        questions = self._cluster.questions(self._context(task), self._types)
+        ends_s = self._progress.clock() + ANSWER_LIMIT_S
         for number, question in enumerate(questions):
             if self._progress.clock() > ends_s:
-                raise NotComparable(f"only {number} of {len(questions)} requests in {_LIMIT_S:g} s")
-            once, again = self._answer(question), self._answer(question)
-            text = f"{question.method} {question.target} {(question.body or b'').decode(errors='replace')}".strip()
+                raise NotComparable(f"only {number} of {len(questions)} requests in {ANSWER_LIMIT_S:g} s")
+            once, again = (without_prefix(question.answer(), self._prefix) for _ in range(2))
             yield RequestAnswer(
                 task.name,
                 question.number,
                 question.values,
-                without_prefix(self._redact(text), self._prefix)[:_REQUEST_CHARACTERS],
+                without_prefix(self._redact(question.text), self._prefix)[:_REQUEST_CHARACTERS],
                 shortened(once),
                 is_stable=exact(once) == exact(again),
             )
-
-    def _answer(self, question: _Question) -> Any:
-        """Return the answer to a request. Raises EsbenchError if the cluster fails or its reply has an unknown form."""
-        reply = self._cluster.client.request(
-            question.method, question.target, body=question.body, timeout_s=_LIMIT_S, ignore=(400, 404)
-        )
-        with known_form(question.target):
-            return without_prefix(answer(reply, question.target, question.body), self._prefix)
-
-    def _questions(self, task: Task) -> Sequence[_Question]:
-        """Return the requests to ask, each once. Raises NotComparable if the replies of the task are not compared."""
-        if task.operation.python:
-            raise NotComparable("Python of the track makes its requests")
-        if task.operation.params.get("headers"):
-            raise NotComparable("its requests have headers of their own")
-        program = self._types.of(task.operation).compile(self._context(task))
-        found: dict[tuple[str, bytes | None], _Question] = {}
-        try:
-            script = as_drawn(program.client(0, b""))
-            if not isinstance(script, Exchanges):
-                raise NotComparable("its requests depend on replies")
-            drawn_before = -1
-            for number in _POSITIONS:
-                for _ in range(number - drawn_before):
-                    drawn = script.draw()
-                drawn_before = number
-                request = script.first(drawn)  # it may draw what depends on the time
-                target, body = asked(request, self._target.dialect)
-                values = digest(repr(drawn)) if drawn else None
-                found.setdefault((target, body), _Question(number, values, request.method, target, body))
-                if values is None:
-                    break
-        finally:
-            program.close()
-        return tuple(found.values())
 
     def _context(self, task: Task) -> TaskContext:
         """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""

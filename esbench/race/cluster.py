@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from esbench.cluster.addresses import addresses_by_name, resolve
-from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.cluster.client import Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
@@ -21,7 +21,9 @@ from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
+from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
+from esbench.race.questions import Question, http_questions
 from esbench.race.recording import RecordWriter
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
@@ -38,13 +40,25 @@ _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.
 FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
+class Server(Protocol):
+    """A cluster or SQL server outside of the measurement. Each method raises ClusterError."""
+
+    def info(self, *, timeout_s: float | None = None) -> ClusterInfo: ...
+    def identities(self, names: Iterable[str], /, *, timeout_s: float | None = None) -> dict[str, IndexIdentity]: ...
+    def indices_facts(
+        self, names: Iterable[str] = ..., /, *, timeout_s: float | None = None
+    ) -> dict[str, dict[str, Any]]: ...
+    def documents(self, names: Iterable[str], /) -> Mapping[str, tuple[int, int]]: ...
+    def count(self, name: str, /) -> int | None: ...
+
+
 class RaceTarget(Protocol):
     """The cluster or server of a race."""
 
     @property
     def info(self) -> ClusterInfo: ...
     @property
-    def client(self) -> Cluster: ...
+    def client(self) -> Server: ...
     @property
     def needs_download(self) -> bool: ...
     @property
@@ -62,6 +76,7 @@ class RaceTarget(Protocol):
         workers: tuple[int, ...],
         /,
     ) -> AbstractContextManager[Telemetry]: ...
+    def questions(self, context: TaskContext, types: OperationTypes, /) -> Sequence[Question]: ...
     def settle(self) -> None: ...
     def finish(self, recording: RecordWriter, track: Track, /) -> None: ...
     def explain(self, error: EsbenchError, /) -> str: ...
@@ -152,6 +167,10 @@ class RacedCluster:
             self._progress.warn(warning)
         recording.warn(*self._before.notes, *found)
         return Target(self._hosts, client_options, self.info.dialect)
+
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
+        """Return the requests of a task to ask once more. Raises NotComparable if its replies are not compared."""
+        return http_questions(context, types, self.client)
 
     def settle(self) -> None:
         """Wait until no request waits in a queue of the cluster, at most 30 s.
@@ -253,17 +272,19 @@ class RacedCluster:
 
 def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:
     """Return the engine that these options define, not started. UsageError for wrong options."""
-    return EmbeddedEngine(
-        EmbeddedOptions(
-            home=options.home,
-            race_id=options.race_id,
-            logs=logs,
-            node=options.node,
-            keep_node=options.keep_node,
-            offline=options.origin.offline,
-            java_options=java_options(options),
-        ),
-        progress,
+    return EmbeddedEngine(embedded_options(options, logs), progress)
+
+
+def embedded_options(options: RaceOptions, logs: Path) -> EmbeddedOptions:
+    """Return what these options say of a server that a race starts; `logs`: the race's folder of logs."""
+    return EmbeddedOptions(
+        home=options.home,
+        race_id=options.race_id,
+        logs=logs,
+        node=options.node,
+        keep_node=options.keep_node,
+        offline=options.origin.offline,
+        java_options=java_options(options),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.options import MYSQL, ClientOptions, Host
 from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache
 from esbench.engine.base import NodeOptions
@@ -57,3 +57,8 @@ class RaceOptions:
     telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
     session: Session | None = None  # of which this is one race
     other_prefixes: tuple[str, ...] = ()  # of the names of indices that sides beside it on the same node use
+
+    @property
+    def is_sql(self) -> bool:
+        """True if a SQL server is raced."""
+        return self.hosts[0].scheme == MYSQL if self.hosts else self.node.is_database

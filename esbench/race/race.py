@@ -186,9 +186,13 @@ def _raced_cluster(
     stack: ExitStack,
     node: EmbeddedEngine | None = None,
 ) -> RaceTarget:
-    """Return what the options race: any HTTP server, or a cluster of Elasticsearch or OpenSearch."""
+    """Return what the options race: any HTTP server, a SQL server, or a cluster of Elasticsearch or OpenSearch."""
     if options.any_server:
         return RacedServer(options)
+    if options.is_sql:
+        from esbench.race.database import RacedDatabase
+
+        return RacedDatabase(options, progress, folder, stack)
     return RacedCluster(options, progress, folder, stack, node)
 
 
@@ -420,6 +424,5 @@ def _count_what_is_there(raced: RacedTrack, cluster: RaceTarget, coordinator: Co
     if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
         return
     for name in raced.track.targets:
-        reply = cluster.client.request("GET", f"/{name}/_count", ignore=(404,))
-        if "count" in reply:
-            coordinator.count_as_acknowledged(name, int(reply["count"]))
+        if (count := cluster.client.count(name)) is not None:
+            coordinator.count_as_acknowledged(name, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from esbench.cluster.addresses import addresses_by_name, resolve
@@ -15,7 +15,10 @@ from esbench.events.listeners import Listener
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
+from esbench.operations.answers import NotComparable
+from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
+from esbench.race.questions import Question
 from esbench.race.recording import RecordWriter
 from esbench.record.model import HTTP, ClusterFacts
 from esbench.telemetry.watch import Telemetry
@@ -74,6 +77,10 @@ class RacedServer:
         """Run a telemetry that watches nothing."""
         with Telemetry(None, (), (), clock, lambda device, reading, time_s: None) as telemetry:
             yield telemetry
+
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
+        """Raise NotComparable: the form of replies is not known."""
+        raise NotComparable("an HTTP server's replies have no known form")
 
     def settle(self) -> None:
         """Do nothing: what waits in the server is not known."""

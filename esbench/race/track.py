@@ -13,7 +13,7 @@ from esbench.load.messages import Stock
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.assertions import without_assertions
-from esbench.race.corpora import DocumentFiles
+from esbench.race.corpora import CorpusJobs, DocumentFiles
 from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
 from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
@@ -99,13 +99,19 @@ class RacedTrack:
         files = DocumentFiles(
             home=options.home,
             origin=options.origin,
-            corpus_cache=options.corpus_cache,
+            corpus_cache="unpack" if options.is_sql else options.corpus_cache,
             synthetic_documents=options.synthetic_documents,
             test_mode=options.test_mode,
             types=self.types,
             progress=self._progress,
         )
-        return files.prepare(self.track, self.challenge, self._own_code)
+        documents = files.prepare(self.track, self.challenge, self._own_code)
+        if options.is_sql:
+            from esbench.sql.tuples import prepare_rows
+
+            with CorpusJobs(self._progress) as jobs:
+                prepare_rows(documents, jobs.reach)
+        return documents
 
     def stock(self, documents: tuple[PreparedDocuments, ...]) -> Stock:
         """Return the track's parts for the load workers; with its own code, if it has any."""

@@ -74,15 +74,20 @@ class Chosen:
 
 
 def choose(
-    names: Sequence[str], params: Mapping[str, Any], registry: Registry[type[Device]], *, embedded: bool
+    names: Sequence[str],
+    params: Mapping[str, Any],
+    registry: Registry[type[Device]],
+    *,
+    embedded: bool,
+    sql: bool = False,
 ) -> tuple[Chosen, ...]:
     """Return the devices that are always on and those in `names`, in order of their names.
 
     `names` may hold names and aliases of devices, `all` for every device that suits the race, or be `none` alone for no
     device at all. A device that another chosen one replaces is left out. `params`: name of a parameter -> value as
-    given; a duration becomes seconds. `embedded`: esbench starts the race's nodes. Raises UsageError for an unknown
-    device or parameter, an invalid value, `none` with anything else, and a device that needs embedded nodes if the race
-    has none.
+    given; a duration becomes seconds. `embedded`: esbench starts the race's nodes. `sql`: a SQL server is raced, which
+    devices that ask no cluster watch: all of them where esbench starts it. Raises UsageError for an unknown device or
+    parameter, an invalid value, `none` with anything else, and a device that the race's server cannot have.
     """
     if NONE in names:
         if len(names) > 1 or params:
@@ -97,7 +102,12 @@ def choose(
         )
     if ALL in names:
         named = [kind for kind in kinds.values() if embedded or not kind.embedded_only]
-    wanted = [kind for kind in kinds.values() if kind.always or kind in named]
+    wanted = [kind for kind in kinds.values() if kind.always or kind in named or (sql and embedded)]
+    if sql:
+        wanted = [kind for kind in wanted if not kind.asks_cluster]
+        if ALL not in names and (others := [kind.name for kind in named if kind.asks_cluster]):
+            what = f"{', '.join(others)} watch clusters of Elasticsearch and OpenSearch"
+            raise UsageError(what, where="--telemetry", hint="leave them out with a SQL server")
     replaced = {kind.replaces for kind in wanted}
     wanted = [kind for kind in wanted if kind.name not in replaced]
     _refuse_unknown(params, wanted, list(kinds.values()))

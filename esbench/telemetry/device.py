@@ -29,17 +29,31 @@ class Unseen(EsbenchError):  # noqa: N818 - it is no fault of anybody
 class Scene:
     """The environment of a race: its cluster, over a connection of telemetry's own, and processes of this host.
 
+    `asked` is None of a server that is no cluster.
+
     `targets` are the track's indices and data streams; they may not exist (yet). `pids` maps the names of embedded
     nodes to their Java processes; `workers` are the process ids of the load workers. `folder` is the race's folder of
     logs, for raw texts.
     """
 
-    cluster: Cluster
+    asked: Cluster | None
     info: ClusterInfo
     targets: tuple[str, ...]
     folder: Path
     pids: Mapping[str, int] = field(default_factory=dict)
     workers: tuple[int, ...] = ()
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster. Raises Unseen if the race is on another server."""
+        if self.asked is None:
+            raise Unseen(f"{self.info.server} is no cluster of Elasticsearch or OpenSearch")
+        return self.asked
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown of a server's replies."""
+        return () if self.asked is None else self.asked.options.secrets()
 
 
 @dataclass(frozen=True)
@@ -139,6 +153,7 @@ class Device:
     always: ClassVar[bool] = False  # on without being asked for
     replaces: ClassVar[str] = ""  # the device that this one makes superfluous
     embedded_only: ClassVar[bool] = False  # needs the process of a node of esbench's own
+    asks_cluster: ClassVar[bool] = True  # of Elasticsearch or OpenSearch, or looks at their Java
     figures: ClassVar[frozenset[str] | None] = None  # the gauges and counters that `of_task` asks for; None: all
     settle_s: ClassVar[float] = 0.0  # `of_task` is asked so long after a step, or at the race's end
     follows_seconds: ClassVar[bool] = False  # `pulse` is called
@@ -171,7 +186,7 @@ class Device:
 
         Only the first 500 characters are kept.
         """
-        text = Redactor(self.scene.cluster.options.secrets())(text)[:_LONGEST_NOTE]
+        text = Redactor(self.scene.secrets)(text)[:_LONGEST_NOTE]
         if text not in self.notes:
             self.notes.append(text)
 

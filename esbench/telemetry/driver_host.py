@@ -36,6 +36,7 @@ class DriverHost(Device):
     name = "driver"
     help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and its processes"
     always = True
+    asks_cluster = False
     params = (Param("driver-sample-interval", "duration", 1.0, "time between samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ class HostUsage(Device):
     name = "host"
     help = "the nodes' own processes: CPU, memory, threads, disk I/O, page faults; the page cache"
     embedded_only = True
+    asks_cluster = False
     params = (Param("host-sample-interval", "duration", 1.0, "time between samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from esbench.track import features, schema, testmode
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
 from esbench.track.python_part import PythonPart, python_entry, python_files
-from esbench.track.rendering import RenderContext, TrackRenderer
+from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, OUTSIDE, TRACK_FILES, YAML_SUFFIXES, file_in
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
@@ -193,9 +193,10 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], track: str) -> 
 
 def _index(node: DocumentNode, faults: Faults) -> Index:
     """Return an index of the track; without a body, or if that has a fault, it has the server's defaults."""
-    body = node.find("body")
+    body, table = node.find("body"), node.find("table")
     with faults.apart():
-        return Index(node.value["name"], {} if body is None else _content(body, "an index body").value)
+        content = {} if body is None else _content(body, "an index body").value
+        return Index(node.value["name"], content, None if table is None else _file(table).text)
     return Index(node.value["name"])
 
 
@@ -231,15 +232,20 @@ def _content(node: DocumentNode, what: str) -> DocumentNode:
     """Return the content of a place: the mapping that stands there, or that of the file which it names."""
     if not isinstance(node.value, str):
         return node
+    content = parse(_file(node))
+    if not isinstance(content.value, Mapping):
+        content.fail(f"{what} must be a mapping")
+    return content
+
+
+def _file(node: DocumentNode) -> Rendered:
+    """Return the file of the track that a place names, rendered."""
     renderer = node.rendered.renderer
     if not renderer.files.may_read(node.value):
         node.fail(f'"{node.value}" {OUTSIDE}', "copy the file into the track")
     if not (renderer.files.root / node.value).is_file():
         node.fail(f'there is no file "{node.value}" beside the track', renderer.files.like(node.value))
-    content = parse(renderer.render(node.value))
-    if not isinstance(content.value, Mapping):
-        content.fail(f"{what} must be a mapping")
-    return content
+    return renderer.render(node.value)
 
 
 def _by_name(track: DocumentNode, key: str, what: str, faults: Faults) -> dict[str, DocumentNode]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from esbench.errors import ClusterError
@@ -23,6 +24,7 @@ from esbench.operations.base import TaskContext
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
+from esbench.requests.programs import Program
 from esbench.units import parse_duration
 from esbench.worker.worker_task import TaskShare
 
@@ -65,8 +67,8 @@ class Preparation:
             before=message.ledger,
             ledger=ledger,
         )
-        types, client_for = (self._types, client_of) if python is None else (python.types, python.client)
-        program = types.of(task.operation).compile(context)
+        compile_, client_for = self._kinds(target, python)
+        program = compile_(context)
         has_end = program.finite or measured_period_s(task) is not None or assignment.may_be_endless
         if task.is_time_based and not has_end:
             raise no_end(context.where)
@@ -80,6 +82,18 @@ class Preparation:
             clients.append(client_for(slot, route, program.client(slot, headers), task.operation.params))
         await asyncio.gather(*(_connect(client, hosts, message, context.where) for client in clients))
         return TaskShare(assignment, program, clients, python)
+
+    def _kinds(
+        self, target: Target, python: WorkerPart | None
+    ) -> tuple[Callable[[TaskContext], Program], Callable[..., Client]]:
+        """Return what makes programs and clients for a target: of SQL, of Python of the track, or of HTTP."""
+        if target.sql:
+            from esbench.sql.client import SqlClient
+            from esbench.sql.operations import program_of
+
+            return program_of, partial(SqlClient, options=target.options)
+        types, client_for = (self._types, client_of) if python is None else (python.types, python.client)
+        return (lambda context: types.of(context.task.operation).compile(context)), client_for
 
     def _python_of(self, message: Prepare) -> WorkerPart | None:
         """Return the Python part of the track, imported once in this process; None for a track without one."""

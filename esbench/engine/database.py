@@ -1,0 +1,247 @@
+"""The engine of a MariaDB or MySQL server on this machine, for the length of a race: its own data, port and folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from esbench.engine.base import DATABASES, Endpoint
+from esbench.engine.embedded import DEFAULT_NODE_USER, LOG_FOLLOWS, EmbeddedOptions
+from esbench.engine.folders import Folders, disk_errors, open_folder
+from esbench.engine.guarded import GuardedProcess
+from esbench.engine.node import free_ports
+from esbench.errors import EngineError, UsageError
+from esbench.events.progress import Progress
+from esbench.record.private import private_folder
+from esbench.record.secrets import redact
+from esbench.units import format_bytes
+
+DATABASE = "esbench"
+USER = "root"  # of a server of esbench's own, on loopback, whose data end with the race
+_FOLDERS_OF_SERVERS = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/libexec")  # often not on PATH
+_PACKAGES = {
+    "mariadb": "mariadb-server-core and mariadb-client-core (on Debian; mariadb-server elsewhere)",
+    "mysql": "mysql-server-core",
+}
+_VERSION = re.compile(r"Ver (\d+(?:\.\d+)+)")
+_SETTING = re.compile(r"[a-z][\w.-]*", re.ASCII)
+_INSTALL_S, _START_S = 60.0, 60.0
+_MOST_CONNECTIONS = 10_000
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program of a server: its path, its product (mariadb or mysql) and its version."""
+
+    path: Path
+    product: str
+    version: str
+
+    @classmethod
+    def find(cls, distribution: str, path: str) -> Program:
+        """Return the server that a distribution names; `path` is PATH. EngineError if it is not installed."""
+        name = DATABASES.get(distribution)
+        found = shutil.which(name, path=os.pathsep.join((path, *_FOLDERS_OF_SERVERS))) if name else distribution
+        if found is None or not Path(found).is_file():
+            where = f"--distribution={distribution}"
+            if name is None:
+                raise EngineError(f'there is no program "{distribution}"', where=where)
+            hint = f"install the package {_PACKAGES[distribution]}, or give the path of {name}"
+            raise EngineError(f"{name} is not installed", where=where, hint=hint)
+        said = subprocess.run([found, "--no-defaults", "--version"], capture_output=True, text=True, check=False).stdout
+        version = _VERSION.search(said)
+        if version is None:
+            raise EngineError(f"{found} does not say its version", where=f"--distribution={distribution}")
+        return cls(Path(found), "mariadb" if "mariadb" in said.lower() else "mysql", version[1])
+
+
+class _DatabaseProcess(GuardedProcess):
+    """A server with its folder: data, temp, logs."""
+
+    def __init__(self, folder: Path, user: int | None, saved_logs: Path) -> None:
+        super().__init__("node-0", folder, folder / "logs" / "console.log", user, saved_logs)
+        self.folder = folder
+
+    def prepare(self) -> None:
+        """Make the folder, which belongs to the server's user."""
+        with disk_errors("making the folder of a server", self.folder):
+            open_folder(self.folder.parent)
+            self.folder.mkdir(mode=0o700)
+            for name in ("data", "temp", "logs"):
+                (self.folder / name).mkdir(mode=0o700)
+            if self._user is not None:
+                for path in (self.folder, *self.folder.iterdir()):
+                    os.chown(path, self._user, self._user)
+
+    def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the server. EngineError if its process cannot be started."""
+        self._launch(command, environment, self.folder / "kept")
+
+
+class DatabaseEngine:
+    """The engine of one MariaDB or MySQL server. `options`: as those of embedded nodes."""
+
+    pipeline = "embedded"
+
+    def __init__(self, options: EmbeddedOptions, progress: Progress | None = None) -> None:
+        """Check the options without side effects. UsageError for one that a SQL server has not."""
+        self._options = options
+        self._progress = progress or Progress()
+        node = options.node
+        for given, flag in ((node.jvm_options, "--jvm-options"), (node.node_plugins, "--node-plugins")):
+            if given:
+                raise UsageError("is of Java", where=flag, hint=f"{node.distribution} has --node-settings and --heap")
+        if node.nodes != 1:
+            raise UsageError("a SQL server is one node", where=f"--nodes={node.nodes}", hint="leave it out")
+        if options.keep_node:
+            raise UsageError("a SQL server ends with its race", where="--keep-node", hint="leave it out")
+        for name in node.node_settings:
+            if not _SETTING.fullmatch(name):
+                raise UsageError(f'"{name}" is no name of a setting', where="--node-settings")
+        self._process: _DatabaseProcess | None = None
+
+    @cached_property
+    def program(self) -> Program:
+        """The server's program. EngineError if it is not installed."""
+        return Program.find(self._options.node.distribution, self._options.environment.get("PATH", os.defpath))
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the server, None while it does not run."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> Endpoint:
+        """Make the server's data and start it; return when it takes connections. An EngineError leaves nothing."""
+        options, program = self._options, self.program
+        user = None
+        if os.geteuid() == 0:
+            user = DEFAULT_NODE_USER if options.node.node_user is None else options.node.node_user
+        folders = Folders.of(options.home, options.shared)
+        folders.check_names(options.race_id)
+        with disk_errors("making the folder of logs", options.logs):
+            private_folder(options.logs)
+        process = _DatabaseProcess(folders.nodes / options.race_id / "node-0", user, options.logs / "node-0")
+        (port,) = free_ports(1)
+        self._process = process
+        try:
+            process.prepare()
+            self._install(process, user)
+            process.launch(self._command(process, port), self._environment(process))
+            self._wait(process, port)
+        except BaseException:
+            self.stop()
+            raise
+        settings = {"heap_bytes": options.node.heap_bytes, "pids": [process.pid], "nodes": 1}
+        settings |= {"distribution": f"{program.product}-{program.version}", "path": str(program.path)}
+        if given := redact(options.node.node_settings):
+            settings["node_options"] = {"settings": given}
+        return Endpoint((f"mysql://{USER}@127.0.0.1:{port}/{DATABASE}",), settings)
+
+    def stop(self) -> None:
+        """End the server, save its log and remove its data."""
+        process, self._process = self._process, None
+        if process is not None:
+            for problem in process.finish_stop():
+                self._progress.insist(problem)
+
+    def failure(self) -> str | None:
+        """Return why the server has ended by itself, with the end of its log; None while it runs."""
+        process = self._process
+        reason = None if process is None else process.ended()
+        if process is None or reason is None:
+            return None
+        return f"{self.program.path.name} ended by itself ({reason}){LOG_FOLLOWS}\n{process.log_tail()}"
+
+    def _install(self, process: _DatabaseProcess, user: int | None) -> None:
+        """Make the system tables, with a user without a password, who can only come from this host."""
+        data = process.folder / "data"
+        if self.program.product == "mysql":
+            command = [str(self.program.path), "--no-defaults", "--initialize-insecure", f"--datadir={data}"]
+        else:
+            script = shutil.which("mariadb-install-db", path=self._path) or shutil.which(
+                "mysql_install_db", path=self._path
+            )
+            if script is None:
+                raise EngineError("mariadb-install-db is not installed", hint=f"install {_PACKAGES['mariadb']}")
+            command = [script, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
+            command += ["--skip-test-db", f"--tmpdir={process.folder / 'temp'}"]
+        who: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        try:
+            made = subprocess.run(
+                command,
+                **who,
+                cwd=process.folder,
+                env=self._environment(process),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_INSTALL_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise EngineError(f"{command[0]} did not end within {_INSTALL_S:g} s") from None
+        if made.returncode != 0:
+            said = [line for line in made.stdout.splitlines() if "ERROR" in line.upper()]
+            hint = f"install {_PACKAGES[self.program.product]}" if "Could not find" in made.stdout else ""
+            raise EngineError(f"{command[0]} failed: {' '.join(said[:2])}", hint=hint)
+
+    @property
+    def _path(self) -> str:
+        return os.pathsep.join((self._options.environment.get("PATH", os.defpath), *_FOLDERS_OF_SERVERS))
+
+    def _environment(self, process: _DatabaseProcess) -> dict[str, str]:
+        return {"PATH": self._path, "HOME": str(process.folder), "TMPDIR": str(process.folder / "temp"), "LC_ALL": "C"}
+
+    def _command(self, process: _DatabaseProcess, port: int) -> list[str]:
+        node = self._options.node
+        script = process.folder / "init.sql"
+        script.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;\n", "utf-8")
+        script.chmod(0o644)
+        settings: dict[str, Any] = {
+            "datadir": process.folder / "data",
+            "tmpdir": process.folder / "temp",
+            "socket": "s",  # in the folder of the data: the path of a socket is short
+            "pid-file": process.folder / "pid",
+            "port": port,
+            "bind-address": "127.0.0.1",
+            "init-file": script,
+            "max-connections": _MOST_CONNECTIONS,
+            "innodb-buffer-pool-size": node.heap_bytes,
+        }
+        if self.program.product == "mysql":
+            settings["mysqlx"] = 0
+        given = {name.replace("_", "-"): value for name, value in node.node_settings.items()}
+        texts = {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in given.items()}
+        return [str(self.program.path), "--no-defaults", *(f"--{k}={v}" for k, v in {**settings, **texts}.items())]
+
+    def _wait(self, process: _DatabaseProcess, port: int) -> None:
+        deadline = time.monotonic() + _START_S
+        while True:
+            self._progress.check()
+            if reason := self.failure():
+                raise EngineError(reason, hint="it was started with --node-settings" * bool(self._given))
+            try:
+                with socket.create_connection(("127.0.0.1", port), timeout=1.0) as link:
+                    if link.recv(5):
+                        return
+            except OSError:
+                pass
+            if time.monotonic() > deadline:
+                heap = format_bytes(self._options.node.heap_bytes)
+                what = f"{self.program.path.name} took no connection within {_START_S:g} s with {heap}"
+                raise EngineError(f"{what}{LOG_FOLLOWS}\n{process.log_tail()}")
+            time.sleep(0.1)
+
+    @property
+    def _given(self) -> bool:
+        return bool(self._options.node.node_settings)

@@ -1,0 +1,142 @@
+"""The client of a task on a SQL server: one connection, and a coroutine for each request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from esbench.cluster.options import ClientOptions
+from esbench.errors.reasons import reason_of
+from esbench.load.client import Client, Route
+from esbench.load.hot import clock_ns
+from esbench.measure.verdict import TIMEOUT, Verdict
+from esbench.requests.exchange import RequestFailed
+from esbench.sql.connection import connect, failure_of, is_lost, library
+
+
+class SqlSession:
+    """A connection with the statements that it has prepared; `last` is the text of the last one, for examples."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._prepared: dict[str, Any] = {}
+        self.last = ""
+
+    async def execute(self, text: str, args: tuple[Any, ...] = ()) -> Any:
+        """Execute a prepared statement, which is prepared on its first use; return asyncmy's result, all rows read."""
+        self.last = text
+        statement = self._prepared.get(text)
+        if statement is None:
+            statement = self._prepared[text] = await self._connection.prepare(text)
+        return await statement.execute(args)
+
+    async def query(self, text: bytes | str, shown: str) -> int:
+        """Send a statement as text; return how many rows it has changed. `shown` stands for it in examples."""
+        self.last = shown
+        return int(await self._connection.query(text))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass(frozen=True)
+class SqlTurns:
+    """What a client slot does: `draw` returns what the next request needs, `run` sends it and judges its result.
+
+    `run` raises asyncmy's errors and RequestFailed.
+    """
+
+    draw: Callable[[], Any]
+    run: Callable[[SqlSession, Any], Awaitable[Verdict]]
+
+
+class SqlClient(Client):
+    """One client slot. Its service time is from before a request's first statement to behind its last row."""
+
+    def __init__(
+        self, slot: int, route: Route, turns: SqlTurns, params: Mapping[str, Any], options: ClientOptions
+    ) -> None:
+        super().__init__(slot, route)
+        self.draw = turns.draw
+        self._run_turn = turns.run
+        self._options = options
+        self._session: SqlSession | None = None
+        self._errors = library().errors
+        self._received_ns = 0
+
+    @property
+    def received_ns(self) -> int:
+        return self._received_ns
+
+    async def connect(self) -> None:
+        route = self._route
+        self._drop()
+        async with route.hosts.connecting:
+            self._host = host = route.hosts.choose(self.slot)
+            try:
+                self._session = SqlSession(await connect(host, self._options))
+            except (OSError, TimeoutError, self._errors.MySQLError) as error:
+                reason = str(error.args[-1]) if isinstance(error, self._errors.MySQLError) else reason_of(error)
+                route.hosts.lose(host, reason)
+                raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
+
+    def return_home(self) -> None:
+        """Do nothing: there is one server."""
+
+    def sweep(self, now_ns: int) -> None:
+        """Do nothing: the coroutine of a request has its own timeout."""
+
+    def begin(self, due_ns: int, warmup: bool) -> None:
+        self._spawn(self._run(due_ns, warmup))
+
+    def give_up(self, kind: str, detail: str) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def close(self) -> None:
+        super().close()
+        self._drop()
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    async def _run(self, due_ns: int, warmup: bool) -> None:
+        sent_ns = clock_ns()
+        self.loop.recorder.sent(sent_ns, warmup)
+        verdict = await self._verdict()
+        received_ns = clock_ns()
+        if verdict.error is None:
+            self._received_ns = received_ns
+        else:
+            statement = self._session.last if self._session else ""
+            verdict = self._route.failures.explain(verdict, statement.encode, None, b"")
+        if verdict.error in ("connection lost", TIMEOUT, "cancelled"):
+            self._drop()
+        self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
+        if verdict.error is not None:
+            self.loop.failed(verdict)
+        self.free_ns = received_ns
+        self.loop.freed(self)
+
+    async def _verdict(self) -> Verdict:
+        try:
+            async with asyncio.timeout(self._route.timeout_s):
+                if self._session is None:
+                    await self.connect()
+                assert self._session is not None
+                return await self._run_turn(self._session, self.drawn)
+        except RequestFailed as failure:
+            return Verdict(0, failure.kind, failure.detail)
+        except TimeoutError:
+            return Verdict(0, TIMEOUT, f"no reply from {self._host.label} within {self._route.timeout_s:g} s")
+        except asyncio.CancelledError:
+            return Verdict(0, "cancelled", "the race was stopped")
+        except (self._errors.MySQLError, OSError, EOFError) as error:
+            kind, text = failure_of(error)
+            if is_lost(error):
+                text = f"{self._host.label}: {text}"
+            return Verdict(0, kind, text)

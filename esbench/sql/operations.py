@@ -1,0 +1,190 @@
+"""Operation types on a SQL server: a program for each that has one there. Types and their traits are the same.
+
+search, get: the operation's `sql`; index: an INSERT of a row; bulk: one of many rows; create-index: the `table` of the
+index; delete-index: DROP TABLE; assert-count: COUNT; force-merge: ANALYZE TABLE. refresh and cluster-health do nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from esbench.errors import TrackError
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.model import Task
+from esbench.operations.base import TaskContext
+from esbench.operations.bulk_program import BulkProgram, Piece
+from esbench.operations.documents import FreshDocuments, corpus_of
+from esbench.operations.indices import judge_count, to_create, to_delete
+from esbench.operations.parameters import flag
+from esbench.requests.programs import Program
+from esbench.requests.templates import Encoding
+from esbench.sql.client import SqlSession, SqlTurns
+from esbench.sql.statements import Statement, Values, quoted_name, statements_in
+from esbench.sql.tuples import END, RowDocuments, columns_of, parameter
+
+SQL = "sql"  # the parameter of operations
+
+Run = Callable[[SqlSession, Any], Awaitable[Verdict]]
+
+
+class SqlProgram:
+    """A program whose clients all draw and run alike."""
+
+    finite = False
+
+    def __init__(
+        self, run: Run, draw: Callable[[], Any] = lambda: None, *, close: Callable[[], None] = lambda: None
+    ) -> None:
+        self._turns = SqlTurns(draw, run)
+        self.close = close
+
+    @property
+    def feed_waits(self) -> int:
+        return 0
+
+    def client(self, slot: int, headers: bytes) -> Any:
+        """Return the SqlTurns of a client slot."""
+        return self._turns
+
+
+def _selecting(context: TaskContext) -> SqlProgram:
+    statement = Statement.of(context.params[SQL], context.where)
+    values = Values(statement, context)
+    must_find = context.task.operation.type == "get" and flag(context.params.get("expect-found"), True)
+    not_found = Verdict(0, "not found", "the statement gave no row")
+
+    async def run(session: SqlSession, args: tuple[Any, ...]) -> Verdict:
+        result = await session.execute(statement.text, args)
+        return not_found if must_find and not result.rows else GOOD
+
+    return SqlProgram(run, values.draw, close=values.close)
+
+
+def _inserting(context: TaskContext) -> SqlProgram:
+    """Insert new documents of a corpus, each in one transaction."""
+    if context.params.get("body") is not None:
+        what = f'task "{context.task.name}" writes a "body"'
+        raise TrackError(what, where=context.where, hint="on a SQL server it inserts documents of a corpus")
+    index, documents = context.default_index(), corpus_of(context.params, context.documents, context.where)
+    fresh = FreshDocuments(context, documents, [("body", Encoding.RAW)])
+    inserted = 0
+
+    async def run(session: SqlSession, drawn: Sequence[bytes]) -> Verdict:
+        nonlocal inserted
+        document = json.loads(drawn[0])
+        columns = tuple(document)
+        places = ",".join("?" * len(columns))
+        await session.execute(f"{_insert_into(index, columns)} ({places})", tuple(map(parameter, document.values())))
+        inserted += 1
+        return GOOD
+
+    def close() -> None:
+        context.ledger.acknowledge(index, inserted)
+        fresh.close(context.ledger)
+
+    return SqlProgram(run, fresh.draw, close=close)
+
+
+def _insert_into(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {quoted_name(table)} ({','.join(map(quoted_name, columns))}) VALUES"
+
+
+class _Bulk(BulkProgram):
+    """Bulks of rows: each is one INSERT."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self._columns = {str(each.path): columns_of(each) for each in context.documents}
+        super().__init__(replace(context, documents=tuple(map(RowDocuments.of, context.documents))))
+
+    def client(self, slot: int, headers: bytes) -> Any:
+        """Return the SqlTurns of a client slot."""
+        return SqlTurns(super().client(slot, headers).draw, self._run)
+
+    async def _run(self, session: SqlSession, piece: Piece) -> Verdict:
+        part, table = piece.part, piece.target.index
+        assert part is not None
+        assert table is not None
+        part.end = max(part.end, piece.end)
+        head = _insert_into(table, self._columns[part.file])
+        inserted = await session.query(b"%b %b" % (head.encode(), bytes(piece.lines[:-END])), f"{head} (...)")
+        self.acknowledged[table] += inserted
+        return Verdict(inserted)
+
+
+def _creating(context: TaskContext) -> SqlProgram:
+    statements = []
+    for index in to_create(context):
+        if index.table is None:
+            what = f'index "{index.name}" has no "table"'
+            raise TrackError(what, where=context.where, hint='"table": "orders.sql" names a file with CREATE TABLE')
+        statements += statements_in(index.table)
+        context.ledger.empty(index.name)
+    return _running(statements)
+
+
+def _deleting(context: TaskContext) -> SqlProgram:
+    names = to_delete(context.params, context.indices)
+    for name in names:
+        context.ledger.empty(name)
+    return _running([f"DROP TABLE IF EXISTS {quoted_name(name)}" for name in names])
+
+
+def _analyzing(context: TaskContext) -> SqlProgram:
+    return _running([f"ANALYZE TABLE {quoted_name(index.name)}" for index in context.indices])
+
+
+def _running(statements: Sequence[str]) -> SqlProgram:
+    async def run(session: SqlSession, _: object) -> Verdict:
+        for statement in statements:
+            await session.query(statement, statement)
+        return GOOD
+
+    return SqlProgram(run)
+
+
+def _counting(context: TaskContext) -> SqlProgram:
+    table = context.default_index()
+    statement, judge = f"SELECT COUNT(*) FROM {quoted_name(table)}", judge_count(context)
+
+    async def run(session: SqlSession, _: object) -> Verdict:
+        return judge(int((await session.execute(statement)).rows[0][0]))
+
+    return SqlProgram(run)
+
+
+def _doing_nothing(context: TaskContext) -> SqlProgram:
+    return _running(())
+
+
+_PROGRAMS: Mapping[str, Callable[[TaskContext], Program]] = {
+    "search": _selecting,
+    "get": _selecting,
+    "index": _inserting,
+    "bulk": _Bulk,
+    "create-index": _creating,
+    "delete-index": _deleting,
+    "refresh": _doing_nothing,
+    "force-merge": _analyzing,
+    "cluster-health": _doing_nothing,
+    "assert-count": _counting,
+}
+
+
+def program_of(context: TaskContext) -> Program:
+    """Return the program of an operation on a SQL server. Raises TrackError for one that has none there."""
+    require_sql(context.task)
+    return _PROGRAMS[context.task.operation.type](context)
+
+
+def require_sql(task: Task) -> None:
+    """Raise a TrackError for a task that nothing can be sent for to a SQL server."""
+    kind = task.operation.type
+    if kind not in _PROGRAMS or task.operation.python:
+        what = f'task "{task.name}" ({kind}) has no SQL'
+        raise TrackError(what, hint="leave it out with --exclude-tasks, or race Elasticsearch")
+    if _PROGRAMS[kind] is _selecting and not isinstance(task.operation.params.get(SQL), str):
+        what = f'task "{task.name}" ({kind}) says no "sql"'
+        raise TrackError(what, hint='give its operation "sql": "SELECT ...", beside what it sends to Elasticsearch')

@@ -1,0 +1,104 @@
+"""A MySQL or MariaDB server outside of the measurement: who it is, its settings, its tables."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from esbench.cluster.client import ClusterInfo, IndexIdentity
+from esbench.cluster.options import ClientOptions, Host
+from esbench.record.model import NodeFacts
+from esbench.sql.connection import connect, explained, library
+from esbench.sql.statements import quoted_name
+
+# What a comparison must know of a server: how safe a write is, and what it keeps in memory.
+_SETTINGS = (
+    *("innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_log_file_size"),
+    *("innodb_doublewrite", "innodb_io_capacity", "sync_binlog", "log_bin", "query_cache_type", "query_cache_size"),
+    *("max_connections", "max_allowed_packet", "transaction_isolation", "tx_isolation", "character_set_server"),
+    *("thread_handling", "performance_schema", "sql_mode"),
+)
+
+
+class Database:
+    """A server: each call connects, asks, and closes. All raise ClusterError.
+
+    `timeout_s` is that of a cluster's requests; here connecting has a limit, and questions about tables have none.
+    """
+
+    def __init__(self, host: Host, options: ClientOptions) -> None:
+        self.host = host
+        self._options = options
+
+    def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
+        """Return its distribution (mariadb or mysql), version and identity."""
+        (row,) = self.ask("SELECT VERSION() AS version, @@version_comment AS build, @@hostname AS name")
+        version = re.match(r"[\d.]*", row["version"])
+        distribution = "mariadb" if "mariadb" in row["version"].lower() else "mysql"
+        ids = self.ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')")
+        uid = ids[0]["value"] if ids else f"{row['name']}:{self.host.port}"
+        return ClusterInfo(distribution, version[0] if version else "0", row["build"], name=row["name"], uuid=uid)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that figures depend on, by name: how safe a write is, what is kept in memory."""
+        names = ",".join(f"'{name}'" for name in _SETTINGS)
+        rows = self.ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+        return {row["variable_name"]: row["value"] for row in rows}
+
+    def nodes(self) -> tuple[NodeFacts, ...]:
+        """Return the server as a node: its name and version."""
+        info = self.info()
+        return (NodeFacts(name=info.name, version=info.version, host=self.host.host),)
+
+    def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
+        """Return the tables of these names that exist, each with when it was created in place of a UUID."""
+        return {row["name"]: IndexIdentity(f"{row['name']} {row['made']}", False) for row in self._tables(names)}
+
+    def indices_facts(self, names: Iterable[str] = (), *, timeout_s: float | None = None) -> dict[str, dict[str, Any]]:
+        """Return table -> docs (its rows, counted), store_bytes (data and indexes as the server estimates them)."""
+        facts = {}
+        for row in self._tables(names):
+            (counted,) = self.ask(f"SELECT COUNT(*) AS docs FROM {quoted_name(row['name'])}")
+            facts[row["name"]] = {"docs": int(counted["docs"]), "store_bytes": int(row["bytes"] or 0)}
+        return facts
+
+    def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return table -> its rows, and 0: none is deleted and still there."""
+        return {name: (facts["docs"], 0) for name, facts in self.indices_facts(names).items()}
+
+    def count(self, name: str) -> int | None:
+        """Return how many rows a table has; None if there is no such table."""
+        found = self.indices_facts([name])
+        return found[name]["docs"] if name in found else None
+
+    def _tables(self, names: Iterable[str]) -> list[Mapping[str, Any]]:
+        wanted = tuple(names)
+        if not wanted:
+            return []
+        columns = "TABLE_NAME AS name, CREATE_TIME AS made, DATA_LENGTH + INDEX_LENGTH AS bytes"
+        places = ",".join(["%s"] * len(wanted))
+        return self.ask(
+            f"SELECT {columns} FROM information_schema.TABLES"
+            f" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({places})",
+            wanted,
+        )
+
+    def ask(self, statement: str, args: Sequence[object] = ()) -> list[Mapping[str, Any]]:
+        """Return the rows that a statement gives, by column in lower case. `args` are those of its `%s`."""
+        return asyncio.run(self._ask(statement, args))
+
+    async def _ask(self, statement: str, args: Sequence[object]) -> list[Mapping[str, Any]]:
+        errors = library().errors
+        try:
+            connection = await connect(self.host, self._options)
+            try:
+                cursor = connection.cursor()
+                await cursor.execute(statement, args or None)
+                names = [column[0].lower() for column in cursor.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()] if names else []
+            finally:
+                connection.close()
+        except (errors.MySQLError, OSError, TimeoutError) as error:
+            raise explained(error, self.host, self._options.basic_auth_user or "root") from error
