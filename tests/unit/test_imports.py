@@ -43,6 +43,7 @@ PURE = {
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 DOORS = {
     "aiohttp": {"rally_python.runner_client"},
+    "asyncmy": {"sql.connection"},
     "bokeh": {"report.html"},
     "certifi": {"cluster"},
     "click": {"cli"},
