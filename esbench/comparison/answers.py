@@ -13,12 +13,14 @@ from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.model import AnswerPair, AnswersOf, Difference, Side, TaskAnswers
 from esbench.record.answers import (
     COUNT,
+    DOCUMENT,
     ERROR,
     ERROR_BOUND,
     FIRST,
     HITS,
     LAST,
     RANKS,
+    ROWS,
     SAMPLED,
     SCORE_TOLERANCE,
     SEARCH,
@@ -46,14 +48,18 @@ _ONLY_BOUNDS = "of terms only the counts were compared, within the error that th
 @dataclass(frozen=True)
 class _Asked:
     """The answers of a race by the label of its tasks, the reasons why some have none, the indices that were there when
-    a task was asked, and the primary shards of the race's indices by name. `routes_since_7`: an id falls into another
-    shard than before Elasticsearch 7.0, whose indices can be split more often."""
+    a task was asked, and the primary shards of the race's indices by name.
+
+    `seed`: of what is drawn. `routes_since_7`: an id falls into another shard than before Elasticsearch 7.0, whose
+    indices can be split more often.
+    """
 
     answers: Mapping[str, Mapping[tuple[int, str | None], RequestAnswer]]  # by number and values
     reasons: Mapping[str, str]
     held: Mapping[str, Sequence[HeldDocuments]]
     shards: Mapping[str, Any]
     routes_since_7: bool
+    seed: int
 
     @classmethod
     def of(cls, record: RaceRecord, lines: Sequence[Line]) -> _Asked:
@@ -84,6 +90,7 @@ class _Asked:
                 for name, index in without_prefix(indices, index_prefix(record.track_params)).items()
             },
             not any(_is_before_7(cluster) for cluster in record.clusters.values()),
+            record.seed,
         )
 
 
@@ -110,12 +117,16 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
     reason = one.reasons.get(task) or other.reasons.get(task) or ""
     if not ours or not theirs:
         return TaskAnswers(task, reason=reason or "only one side has answers")
+    if _gives_rows(ours) != _gives_rows(theirs):
+        if one.seed != other.seed:
+            return TaskAnswers(task, reason="the sides have two seeds, and so ask for different values")
+        ours, theirs = ({(number, ""): each for (number, _), each in side.items()} for side in (ours, theirs))
     common = [key for key in ours if key in theirs]
     if not common:
         return TaskAnswers(task, reason="the sides ask for different values")
     stable = [key for key in common if ours[key].is_stable and theirs[key].is_stable]
     compared = [each[key].answer for each in (ours, theirs) for key in stable]
-    why = _why_loosely(task, one, other, compared)
+    why = "" if _gives_rows(ours) or _gives_rows(theirs) else _why_loosely(task, one, other, compared)
     found = {key: _is_same_answer(ours[key].answer, theirs[key].answer, loosely=bool(why)) for key in stable}
     differing = [key for key, is_same in found.items() if is_same is False]
     if not stable:
@@ -135,6 +146,11 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
         limits="; ".join(_limits(why, compared)),
         documents=tuple(_documents(one.held.get(task, ()), other.held.get(task, ()))),
     )
+
+
+def _gives_rows(answers: Mapping[Any, RequestAnswer]) -> bool:
+    """True if a SQL server has answered: its draws have no digests that a cluster's have, but the same numbers."""
+    return any(ROWS in each.answer for each in answers.values())
 
 
 def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:
@@ -234,13 +250,32 @@ def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:
         return len(one) == len(other) and False not in found and (True in found or None)
     if ERROR in one and ERROR in other:
         return None
+    if ROWS in one or ROWS in other:
+        return _are_same_rows(_rows_of(one), _rows_of(other))
     if SEARCH in one and SEARCH in other:
         return _is_same_search(one[SEARCH], other[SEARCH], loosely)
     return bool(one == other)
 
 
+def _rows_of(answer: Any) -> Any:
+    """Return the rows of an answer of either kind of server; None if its operation does not say which they are."""
+    return answer.get(ROWS, (answer.get(SEARCH) or answer.get(DOCUMENT) or {}).get(ROWS))
+
+
+def _are_same_rows(ours: Any, theirs: Any) -> bool:
+    if not (isinstance(ours, list) and isinstance(theirs, list)):
+        return ours is not None and bool(ours == theirs)  # digests
+    pairs = zip(sorted(ours, key=_row_key), sorted(theirs, key=_row_key), strict=False)
+    return len(ours) == len(theirs) and all(_is_same_node(*pair, loosely=False) for pair in pairs)
+
+
+def _row_key(row: Mapping[str, Any]) -> str:
+    """Return a text by which the same rows of two servers have the same order, though figures differ a little."""
+    return json.dumps([f"{value:.6g}" if isinstance(value, float) else value for value in row.values()], default=str)
+
+
 def _is_same_search(one: Mapping[str, Any], other: Mapping[str, Any], loosely: bool) -> bool:
-    others = (one.keys() | other.keys()) - {HITS, LAST, FIRST, RANKS, COUNT, "aggregations"}
+    others = (one.keys() | other.keys()) - {HITS, LAST, FIRST, RANKS, COUNT, ROWS, "aggregations"}
     if any(one.get(key) != other.get(key) for key in others) or not _are_same_hits(one, other, loosely):
         return False
     ours, theirs = one.get("aggregations", {}), other.get("aggregations", {})

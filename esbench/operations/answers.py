@@ -6,10 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from esbench.cluster.dialect import Dialect
+from esbench.errors import TrackError
 from esbench.operations.drawn import RenderedRequest
 from esbench.record.answers import (
     COUNT,
@@ -20,6 +24,7 @@ from esbench.record.answers import (
     HITS,
     LAST,
     RANKS,
+    ROWS,
     SAMPLED,
     SCORE_TOLERANCE,
     SEARCH,
@@ -55,6 +60,7 @@ _SAMPLED = {"percentiles", "percentile_ranks", "median_absolute_deviation", "box
 _PLACES = {"_doc", "_shard_doc", "_seq_no"}  # sort keys that two indices do not share
 _SOURCE = "_source"  # all hits have it, or none
 _OF_SOME_HITS = {"fields", "highlight", "inner_hits"}
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:?00)?)?", re.ASCII)
 _MADE_BY_THE_SERVER = re.compile(r"(?=.*[a-z])(?=.*[A-Z])([\w-]{20} ?)+", re.ASCII)  # ids of documents without own ones
 
 
@@ -100,11 +106,20 @@ def _counting(body: bytes) -> bytes:
     return json.dumps({**content, "track_total_hits": True}).encode() if isinstance(content, dict) else body
 
 
-def answer(reply: Any, target: str, body: bytes | None) -> Any:
-    """Return the answer in a decoded reply to a request that `asked` returned.
+def answer(reply: Any, target: str, body: bytes | None, mapping: AnswerMapping | None = None) -> Any:
+    """Return the answer in a decoded reply to a request that `asked` returned; with the rows that `mapping` finds in
+    it.
 
     Raises AttributeError, KeyError, TypeError or ValueError for a reply of an unknown form.
     """
+    found = _answer(reply, target, body)
+    for kind in (SEARCH, DOCUMENT):
+        if mapping is not None and kind in found:
+            found[kind][ROWS] = mapping.rows(reply)
+    return found
+
+
+def _answer(reply: Any, target: str, body: bytes | None) -> Any:
     path, _, query = target.partition("?")
     if path.endswith(_SEARCH):
         return _search_answer(reply, _Search({**_object(body or b"{}"), **dict(parse_qsl(query))}))
@@ -283,8 +298,12 @@ def shortened(answer: Any, share: float = 1.0) -> Any:
         return [shortened(each, share / len(answer)) for each in answer]
     if SEARCH not in answer:
         is_long = len(_text(answer)) > share * _MOST_BYTES
+        if ROWS in answer and is_long:
+            answer = {ROWS: _sorted_rows(answer[ROWS])}
         return {name: _digested(value) for name, value in answer.items()} if is_long else answer
     search = dict(answer[SEARCH])
+    if len(_text(search.get(ROWS))) > share * _MOST_BYTES:
+        search[ROWS] = _digested(_sorted_rows(search[ROWS]))
     for name in (HITS, RANKS):
         if len(search.get(name, ())) > share * _MOST_HITS:
             search[name] = _digested(_without_scores(search[name]))
@@ -327,6 +346,8 @@ def exact(answer: Any) -> Any:
     """Return the part of an answer that does not change from one moment to the next: no sampled figures and scores."""
     if isinstance(answer, list):
         return [exact(each) for each in answer]
+    if ROWS in answer:
+        return {ROWS: _sorted_rows(answer[ROWS])}
     return {SEARCH: _exact_search(answer[SEARCH])} if SEARCH in answer else answer
 
 
@@ -336,7 +357,14 @@ def _exact_search(search: Mapping[str, Any]) -> dict[str, Any]:
         found[HITS] = sorted(found[HITS])
     if "aggregations" in found:
         found["aggregations"] = _exact_node(found["aggregations"])
+    if ROWS in found:
+        found[ROWS] = _sorted_rows(found[ROWS])
     return found
+
+
+def _sorted_rows(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return rows in an order that both kinds of servers share, with figures of 6 digits."""
+    return sorted((_exact_node(row) for row in rows), key=_text)
 
 
 def _exact_node(value: Any) -> Any:
@@ -350,6 +378,54 @@ def _exact_node(value: Any) -> Any:
             return {TOP_HITS: _exact_search(value[TOP_HITS])}
         return {key: _exact_node(inner) for key, inner in value.items()}
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+@dataclass(frozen=True)
+class AnswerMapping:
+    """The parts of a reply that are rows of a SQL server, too: the operation's `answer`.
+
+    `rows`: the path of a list in the reply, "" if the reply is one row. `columns`: name of a column of the statement ->
+    path in a row.
+    """
+
+    rows_path: str
+    columns: Mapping[str, str]
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], where: str) -> AnswerMapping | None:
+        """Return the mapping of an operation's parameters; None without one. Raises TrackError for a wrong one."""
+        said = params.get("answer")
+        if said is None:
+            return None
+        columns = said.get("columns") if isinstance(said, Mapping) else None
+        if not isinstance(columns, Mapping) or not columns or not all(isinstance(p, str) for p in columns.values()):
+            hint = '"answer": {"rows": "aggregations.cities.buckets", "columns": {"city": "key"}}'
+            raise TrackError('"answer" has no "columns"', where=where, hint=hint)
+        return cls(str(said.get("rows", "")), columns)
+
+    def rows(self, reply: Any) -> list[dict[str, Any]]:
+        """Return the rows in a reply; a part that is missing is null."""
+        found = _at(reply, self.rows_path) if self.rows_path else [reply]
+        return [{name: plain_value(_at(row, path)) for name, path in self.columns.items()} for row in found or ()]
+
+
+def _at(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as both kinds of servers can give it: times of ISO 8601 in UTC, decimals as floats."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, date):
+        return f"{value.isoformat()}T00:00:00"
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, str) and (time := _TIME.fullmatch(value)):
+        return f"{time[1]}T{time[2] or '00:00:00'}{(time[3] or '').rstrip('.0')}"
+    return value
 
 
 def digest(value: Any) -> str:

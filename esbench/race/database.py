@@ -8,29 +8,34 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import ClientOptions, Host, parse_hosts
 from esbench.engine.database import DatabaseEngine
-from esbench.errors import ClusterError, EsbenchError
+from esbench.errors import ClusterError, EsbenchError, did_you_mean
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
-from esbench.operations.answers import NotComparable
+from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import embedded_options
 from esbench.race.options import RaceOptions
-from esbench.race.questions import Question
+from esbench.race.questions import Question, drawn_at
 from esbench.race.recording import RecordWriter
-from esbench.record.model import ClusterFacts
+from esbench.record.answers import ROWS
+from esbench.record.host import host_facts
+from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.sql.connection import library
-from esbench.sql.operations import require_sql
+from esbench.sql.operations import SQL, require_sql
 from esbench.sql.server import Database
+from esbench.sql.statements import Statement, Values
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.watch import Telemetry
 
@@ -99,8 +104,8 @@ class RacedDatabase:
         return Target(self._hosts, self._client_options, self.info.dialect, any_server=True, sql=True)
 
     def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
-        """Return the statements of a task to ask once more. Raises NotComparable for one that says no `answer`."""
-        raise NotComparable("its operation says no answer")
+        """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
+        return sql_questions(context, self.client)
 
     def settle(self) -> None:
         """Do nothing: each connection has one statement at a time, and no queue outlives a task."""
@@ -160,11 +165,49 @@ class RacedDatabase:
             version=self.info.version,
             build_hash=self.info.build_hash,
             name=self.info.name,
-            nodes=self._database.nodes() if self._database else (),
+            nodes=self._nodes(),
             settings=self._settings,
             addresses=addresses_by_name(self._hosts),
             cluster_settings=self._database.settings() if self._database else {},
         )
+
+    def _nodes(self) -> tuple[NodeFacts, ...]:
+        """Return the server as a node; of one that the race runs, with this host's cores, memory and file system."""
+        if self._database is None:
+            return ()
+        node = NodeFacts(name=self.info.name, version=self.info.version, host=self._database.host.host)
+        if self._engine is None:
+            return (node,)
+        here = host_facts(self._options.home)
+        machine = {"processors": here["cpu_cores"], "memory_bytes": here["memory_bytes"], "os": here["os"]}
+        return (replace(node, **machine, disks=(DiskFacts(type=here["filesystem"]),)),)
+
+
+def sql_questions(context: TaskContext, server: Database) -> Sequence[Question]:
+    """Return the statements of a task to ask a SQL server, each once.
+
+    Raises NotComparable if the operation does not say which parts of Elasticsearch's reply its rows are.
+    """
+    mapping = AnswerMapping.of(context.params, context.where)
+    if mapping is None:
+        raise NotComparable('its operation has no "answer", which says what of a reply the rows are')
+    statement = Statement.of(context.params[SQL], context.where)
+    values = Values(statement, context)
+    columns = tuple(mapping.columns)
+    found: dict[str, Question] = {}
+    for number, drawn, args in drawn_at(values.draw):
+        text = f"{statement.text} {args}" if args else statement.text
+        found.setdefault(text, Question(number, drawn, text, partial(_rows, server, statement.text, args, columns)))
+    return tuple(found.values())
+
+
+def _rows(server: Database, statement: str, args: Sequence[object], columns: Sequence[str]) -> Any:
+    """Return the answer of a statement: of each row the columns that are compared. ClusterError if it has not these."""
+    rows = server.ask(statement, args)
+    if rows and (missing := [name for name in columns if name not in rows[0]]):
+        hint = did_you_mean(missing[0], rows[0])
+        raise ClusterError(f'the statement gives no column "{missing[0]}"', where=server.host.url, hint=hint)
+    return {ROWS: [{name: plain_value(row[name]) for name in columns} for row in rows]}
 
 
 def _with_password(options: ClientOptions) -> ClientOptions:

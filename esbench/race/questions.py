@@ -9,7 +9,7 @@ from typing import Any
 
 from esbench.cluster.client import Cluster, known_form
 from esbench.operations import OperationTypes
-from esbench.operations.answers import NotComparable, answer, asked, digest
+from esbench.operations.answers import AnswerMapping, NotComparable, answer, asked, digest
 from esbench.operations.base import TaskContext
 from esbench.operations.drawn import Exchanges, as_drawn
 
@@ -51,6 +51,7 @@ def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster
     """Return the requests of a task to ask a cluster, each once. Raises NotComparable if replies are not compared."""
     if context.params.get("headers"):
         raise NotComparable("its requests have headers of their own")
+    mapping = AnswerMapping.of(context.params, context.where)
     program = types.of(context.task.operation).compile(context)
     found: dict[tuple[str, bytes | None], Question] = {}
     try:
@@ -61,14 +62,14 @@ def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster
             request = script.first(drawn)  # it may draw what depends on the time
             target, body = asked(request, context.dialect)
             text = f"{request.method} {target} {(body or b'').decode(errors='replace')}".strip()
-            ask = partial(_answer, cluster, request.method, target, body)
+            ask = partial(_answer, cluster, request.method, target, body, mapping)
             found.setdefault((target, body), Question(number, values, text, ask))
     finally:
         program.close()
     return tuple(found.values())
 
 
-def _answer(cluster: Cluster, method: str, target: str, body: bytes | None) -> Any:
+def _answer(cluster: Cluster, method: str, target: str, body: bytes | None, mapping: AnswerMapping | None) -> Any:
     reply = cluster.request(method, target, body=body, timeout_s=ANSWER_LIMIT_S, ignore=(400, 404))
     with known_form(target):
-        return answer(reply, target, body)
+        return answer(reply, target, body, mapping)

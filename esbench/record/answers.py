@@ -8,6 +8,8 @@ An answer is the part of a reply that two clusters with the same documents share
   are made by the server; `parts`, the keys of the hits; `aggregations`, in which {"~": x} is a sampled figure and
   {"~hits": ...} the hits of a bucket; `suggest`; `partial`.
 - {"document": {"found": ..., "source": ...}}, {"count": n}, {"error": type}.
+- {"rows": [{column: value}, ...]} of a SQL server, in any order; `rows` is also a part of the first two where the
+  operation says which parts of a reply they are (`answer`).
 In place of a long part stands {"digest": ..., "begins": ...}.
 """
 
@@ -22,7 +24,7 @@ import msgspec
 from esbench.errors import RecordError
 from esbench.record.reading import stored_lines
 
-SEARCH, DOCUMENT, COUNT, ERROR = "search", "document", "count", "error"
+SEARCH, DOCUMENT, COUNT, ERROR, ROWS = "search", "document", "count", "error", "rows"
 TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
 SAMPLED, TOP_HITS = "~", "~hits"
 SCORE_TOLERANCE = 2e-5  # of scores, relative to the best one: they are floats of 32 bits

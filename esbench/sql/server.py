@@ -9,7 +9,6 @@ from typing import Any
 
 from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
-from esbench.record.model import NodeFacts
 from esbench.sql.connection import connect, explained, library
 from esbench.sql.statements import quoted_name
 
@@ -38,19 +37,14 @@ class Database:
         version = re.match(r"[\d.]*", row["version"])
         distribution = "mariadb" if "mariadb" in row["version"].lower() else "mysql"
         ids = self.ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')")
-        uid = ids[0]["value"] if ids else f"{row['name']}:{self.host.port}"
+        uid = ids[0]["Value"] if ids else f"{row['name']}:{self.host.port}"
         return ClusterInfo(distribution, version[0] if version else "0", row["build"], name=row["name"], uuid=uid)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that figures depend on, by name: how safe a write is, what is kept in memory."""
         names = ",".join(f"'{name}'" for name in _SETTINGS)
         rows = self.ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-        return {row["variable_name"]: row["value"] for row in rows}
-
-    def nodes(self) -> tuple[NodeFacts, ...]:
-        """Return the server as a node: its name and version."""
-        info = self.info()
-        return (NodeFacts(name=info.name, version=info.version, host=self.host.host),)
+        return {row["Variable_name"]: row["Value"] for row in rows}
 
     def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
         """Return the tables of these names that exist, each with when it was created in place of a UUID."""
@@ -78,7 +72,7 @@ class Database:
         if not wanted:
             return []
         columns = "TABLE_NAME AS name, CREATE_TIME AS made, DATA_LENGTH + INDEX_LENGTH AS bytes"
-        places = ",".join(["%s"] * len(wanted))
+        places = ",".join("?" * len(wanted))
         return self.ask(
             f"SELECT {columns} FROM information_schema.TABLES"
             f" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({places})",
@@ -86,7 +80,7 @@ class Database:
         )
 
     def ask(self, statement: str, args: Sequence[object] = ()) -> list[Mapping[str, Any]]:
-        """Return the rows that a statement gives, by column in lower case. `args` are those of its `%s`."""
+        """Return the rows that a statement gives, by column as it is named there. `args` are those of its `?`."""
         return asyncio.run(self._ask(statement, args))
 
     async def _ask(self, statement: str, args: Sequence[object]) -> list[Mapping[str, Any]]:
@@ -94,10 +88,9 @@ class Database:
         try:
             connection = await connect(self.host, self._options)
             try:
-                cursor = connection.cursor()
-                await cursor.execute(statement, args or None)
-                names = [column[0].lower() for column in cursor.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()] if names else []
+                result = await (await connection.prepare(statement)).execute(tuple(args))
+                names = [column[0] for column in result.description or ()]
+                return [dict(zip(names, row, strict=True)) for row in result.rows or ()]
             finally:
                 connection.close()
         except (errors.MySQLError, OSError, TimeoutError) as error:
