@@ -39,6 +39,7 @@ _SHORT, _LONG = 60, 160  # characters of an answer
 _CONTEXT = 10  # characters before the place where two texts differ
 _SHOWN = 3  # of the answers that differ
 _FIGURE_TOLERANCE = 2e-6  # relative
+_CENT, _SUM_TOLERANCE = 0.01, 1e-12  # of figures in rows; relative: of sums of doubles
 _SAMPLED_TOLERANCE = 0.05  # of cardinality, and of percentiles as a part of their range: their usual error
 _ONLY_TOTALS = "only totals and sets were compared: scores depend on {}"
 _ONLY_IDS = "of long pages only totals, ids and whole sort values were compared"
@@ -266,7 +267,21 @@ def _are_same_rows(ours: Any, theirs: Any) -> bool:
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return ours is not None and bool(ours == theirs)  # digests
     pairs = zip(sorted(ours, key=_row_key), sorted(theirs, key=_row_key), strict=False)
-    return len(ours) == len(theirs) and all(_is_same_node(*pair, loosely=False) for pair in pairs)
+    return len(ours) == len(theirs) and all(_is_same_row(*pair) for pair in pairs)
+
+
+def _is_same_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """True if two rows have the same values, figures to 6 digits, larger ones to half a hundredth: sums to the cent."""
+    if one.keys() != other.keys():
+        return False
+    for ours, theirs in ((value, other[name]) for name, value in one.items()):
+        if isinstance(ours, float) and isinstance(theirs, float | int):
+            most = min(_FIGURE_TOLERANCE * abs(theirs), max(_CENT / 2, _SUM_TOLERANCE * abs(theirs)))
+            if abs(ours - theirs) > most:
+                return False
+        elif ours != theirs:
+            return False
+    return True
 
 
 def _row_key(row: Mapping[str, Any]) -> str:

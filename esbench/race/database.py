@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from esbench.cluster.addresses import addresses_by_name, resolve
@@ -32,7 +33,7 @@ from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
-from esbench.sql.connection import library
+from esbench.sql.connection import library, password_in
 from esbench.sql.operations import SQL, require_sql
 from esbench.sql.server import Database
 from esbench.sql.statements import Statement, Values
@@ -211,10 +212,15 @@ def _rows(server: Database, statement: str, args: Sequence[object], columns: Seq
 
 
 def _with_password(options: ClientOptions) -> ClientOptions:
-    """Return the options with the password of their user: from the environment, or asked for on a terminal."""
+    """Return the options with the password of their user, as MySQL's own programs find it.
+
+    It comes from the environment, the option file of the user, or is asked for on a terminal; "" without any.
+    """
     if options.basic_auth_password is not None:
         return options
     password = os.environ.get(_PASSWORD)
+    if password is None:
+        password = password_in(Path("~/.my.cnf").expanduser())
     if password is None and sys.stdin.isatty() and sys.stderr.isatty():
         password = getpass.getpass(f"password of {options.basic_auth_user or 'root'}: ", sys.stderr)
     return replace(options, basic_auth_user=options.basic_auth_user or "root", basic_auth_password=password or "")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import configparser
+from pathlib import Path
 from typing import Any
 
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.errors.reasons import reason_of
 
-DIALECT_OF = {True: "mariadb", False: "mysql"}  # by whether the version names MariaDB
 CONNECT_S = 5.0
 _ACCESS_DENIED, _NO_ACCESS, _UNKNOWN_DATABASE = 1045, 1044, 1049
 _GONE = (2003, 2006, 2013, 2014, 4031)  # codes of lost connections, of clients and servers
@@ -51,6 +52,21 @@ def library() -> Any:
     return asyncmy
 
 
+def password_in(file: Path) -> str | None:
+    """Return the password that an option file of MySQL's programs (~/.my.cnf) gives in [client]; None without one.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    from asyncmy.optionfile import Parser
+
+    parser = Parser(strict=False)
+    try:
+        parser.read(file, encoding="utf-8")
+    except (OSError, ValueError, configparser.Error) as error:
+        raise UsageError(f"cannot be read: {error}", where=str(file)) from None
+    return parser.get("client", "password") if parser.has_option("client", "password") else None
+
+
 def is_lost(error: Exception) -> bool:
     """True if an error of a statement means that its connection is of no further use."""
     code = error.args[0] if error.args else None
@@ -71,11 +87,11 @@ def explained(error: Exception, host: Host, user: str) -> EsbenchError:
     code = error.args[0] if error.args else None
     text = str(error.args[-1]) if error.args else str(error)
     if code in (_ACCESS_DENIED, _NO_ACCESS):
-        hint = "mysql://user@host:3306/database; the password in MYSQL_PWD or --client-options=option_file:FILE"
-        return ClusterError(f'refuses the user "{user}": {text}', where=host.url, hint=hint)
+        hint = "say mysql://user@host:3306/database, and the password in MYSQL_PWD or in [client] of ~/.my.cnf"
+        return ClusterError(f'refuses the user "{user}": {text}', where=str(host), hint=hint)
     if code == _UNKNOWN_DATABASE:
-        return ClusterError(f'has no database "{host.database}"', where=host.url, hint="CREATE DATABASE makes it")
+        return ClusterError(f'has no database "{host.database}"', where=str(host), hint="CREATE DATABASE makes it")
     if isinstance(error, OSError | TimeoutError):
         hint = "is it started, and is that its port?"
-        return ClusterError(f"cannot be reached: {reason_of(error)}", where=host.url, hint=hint)
-    return ClusterError(text, where=host.url)
+        return ClusterError(f"cannot be reached: {reason_of(error)}", where=str(host), hint=hint)
+    return ClusterError(text, where=str(host))

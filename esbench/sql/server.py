@@ -37,7 +37,8 @@ class Database:
         version = re.match(r"[\d.]*", row["version"])
         distribution = "mariadb" if "mariadb" in row["version"].lower() else "mysql"
         ids = self.ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')")
-        uid = ids[0]["Value"] if ids else f"{row['name']}:{self.host.port}"
+        own = ids[0]["Value"] if ids else f"{row['name']}:{self.host.port}"
+        uid = re.sub(r"\W", "-", f"{own}-{self.host.database}")  # a name of files, too
         return ClusterInfo(distribution, version[0] if version else "0", row["build"], name=row["name"], uuid=uid)
 
     def settings(self) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_an_answer_that_changes_from_one_moment_to_the_next_is_left_out() -> Non
 
 
 def test_requests_with_other_values_are_not_compared() -> None:
-    other = [RequestAnswer(TASK, 0, "w0", "GET /o/_doc/7", 1)]
+    other = [RequestAnswer(TASK, 0, "w0", "GET /o/_doc/7", {"count": 1})]
     assert both(answers(1), other).reason == "the sides ask for different values"
     assert both(answers(1), [NotAsked(TASK, "insert wrote")]).reason == "insert wrote"
 
@@ -320,3 +320,37 @@ def test_fail_on_answers(theirs: Sequence[Line], hits: int, is_undecided: bool) 
     written = junit(comparison, [condition])
     assert ("<failure" in written, 'name="answers"' in written) == (bool(hits), True)
     assert (written.count("<skipped") > junit(comparison, []).count("<skipped")) is is_undecided
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        ([{"a": "x", "n": 1}, {"a": "y", "n": 2}], [{"a": "y", "n": 2}, {"a": "x", "n": 1}], True),
+        ([{"a": "x", "n": 1}], [{"a": "x", "n": 2}], False),
+        ([{"a": "x"}], [{"a": "x"}, {"a": "x"}], False),
+        ([{"a": "x"}], [{"b": "x"}], False),
+        ([{"sum": 19352568.004}], [{"sum": 19352568.0}], True),
+        ([{"sum": 19352568.01}], [{"sum": 19352568.0}], False),
+        ([{"mean": 0.001}], [{"mean": 0.002}], False),
+        ([{"sum": 12.0}], [{"sum": 12}], True),
+    ],
+)
+def test_rows_of_a_sql_server_are_compared_with_those_in_a_clusters_reply(ours: Any, theirs: Any, same: bool) -> None:
+    found = both(answers(search(rows=ours)), answers({"rows": theirs}))
+    assert (found.equal, found.differing) == ((1, 0) if same else (0, 1))
+    assert found.limits == ""
+
+
+def test_an_answer_without_rows_differs_from_one_with_rows() -> None:
+    assert both(answers(search()), answers({"rows": [{"a": 1}]})).differing == 1
+
+
+def test_races_with_two_seeds_ask_two_kinds_of_servers_for_different_values() -> None:
+    lines = {"ours": answers(search(rows=[])), "theirs": answers({"rows": []})}
+    other = replace(THEIRS, seed=OURS.seed + 1)
+    (found,) = task_answers(
+        Side("baseline", (OURS,)),
+        Side("contender", (other,)),
+        lambda record: lines["ours" if record.race_id == OURS.race_id else "theirs"],
+    )
+    assert "two seeds" in found.reason
