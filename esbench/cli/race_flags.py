@@ -141,7 +141,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         parse_tags,
         parse_words,
     )
-    from esbench.cluster.options import MYSQL, ClientOptions, Host, parse_hosts
+    from esbench.cluster.options import MYSQL, ClientOptions, Host, names_sql_server, parse_hosts, parse_sql_host
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
@@ -169,7 +169,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     client_options = ClientOptions.from_mapping(merged(flags["client_options"], parse_client_options))
     hosts: tuple[Host, ...] = ()
     if named_hosts:
-        hosts, client_options = parse_hosts(named_hosts, client_options)
+        is_sql = names_sql_server(named_hosts) and flags["pipeline"] != HTTP
+        hosts, client_options = (parse_sql_host if is_sql else parse_hosts)(named_hosts, client_options)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),

@@ -18,9 +18,8 @@ from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
 
-DEFAULT_PORT = 9200
+DEFAULT_PORT, _SQL_PORT = 9200, 3306
 MYSQL = "mysql"  # the scheme of SQL servers
-_SQL, _SQL_PORT = f"{MYSQL}://", 3306
 _NAME = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?", re.ASCII)  # of DNS, or an IPv4 address
 _IPV6 = re.compile(r"[0-9a-f:.]+(?:%[\w.-]+)?", re.ASCII)
 WHERE = "--client-options"
@@ -193,8 +192,6 @@ def parse_hosts(
     texts = [part.strip() for part in parts if part.strip()]
     if not texts:
         raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
-    if any(text.lower().startswith(_SQL) for text in texts):
-        return _parse_sql_host(texts, options, where)
     for number, text in enumerate(texts[1:], 2):
         if "@" in text and not re.match("(?i)https?://", text):  # more of a password that has a comma, for all we know
             raise UsageError(
@@ -238,14 +235,28 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
     return Host(name, port or default_port, scheme), options
 
 
-def _parse_sql_host(texts: Sequence[str], options: ClientOptions, where: str) -> tuple[tuple[Host], ClientOptions]:
-    """Return the SQL server of mysql://user:password@host:3306/database."""
+def names_sql_server(texts: Iterable[str]) -> bool:
+    """True if one of the hosts that are named is a SQL server: mysql://..."""
+    return any(text.strip().lower().startswith(f"{MYSQL}://") for text in texts)
+
+
+def parse_sql_host(
+    texts: Sequence[str], options: ClientOptions, where: str = "--target-hosts"
+) -> tuple[tuple[Host], ClientOptions]:
+    """Return the SQL server of `mysql://user:password@host:3306/database`, and the options that it implies.
+
+    The default port is 3306. User and password move into the options. Raises UsageError for another form, for more than
+    one, and for a user that differs from that of the options; it shows no piece of a password.
+    """
     hint = "say mysql://user@10.0.0.3:3306/database"
     if len(texts) > 1:
         raise UsageError("a SQL server is one host", where=where, hint=hint)
-    shown = re.sub(r"(?<=://)[^/]*@", "", texts[0])
+    text = texts[0].strip()
+    shown = re.sub(r"(?<=://).*@", "", text)
+    if re.search(r"[/?#\s]", text.removeprefix(f"{MYSQL}://").rpartition("@")[0]):
+        raise UsageError(f'user and password before "{shown}" cannot be read', where=where, hint=ENCODED)
     try:
-        url = urlsplit(texts[0])
+        url = urlsplit(text)
         name, port = url.hostname, url.port
     except ValueError:
         raise UsageError(f'"{shown}" is not a host', where=where, hint=hint) from None

@@ -121,7 +121,7 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
     if _gives_rows(ours) != _gives_rows(theirs):
         if one.seed != other.seed:
             return TaskAnswers(task, reason="the sides have two seeds, and so ask for different values")
-        ours, theirs = ({(number, ""): each for (number, _), each in side.items()} for side in (ours, theirs))
+        ours, theirs = _by_number(ours), _by_number(theirs)
     common = [key for key in ours if key in theirs]
     if not common:
         return TaskAnswers(task, reason="the sides ask for different values")
@@ -152,6 +152,10 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
 def _gives_rows(answers: Mapping[Any, RequestAnswer]) -> bool:
     """True if a SQL server has answered: its draws have no digests that a cluster's have, but the same numbers."""
     return any(ROWS in each.answer for each in answers.values())
+
+
+def _by_number(answers: Mapping[tuple[int, str | None], RequestAnswer]) -> dict[tuple[int, str | None], RequestAnswer]:
+    return {(number, None): answer for (number, _), answer in answers.items()}
 
 
 def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import ClusterInfo
-from esbench.cluster.options import ClientOptions, Host, parse_hosts
+from esbench.cluster.options import ClientOptions, Host, parse_sql_host
 from esbench.engine.database import DatabaseEngine
 from esbench.errors import ClusterError, EsbenchError, did_you_mean
 from esbench.events.listeners import Listener
@@ -26,7 +26,7 @@ from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import embedded_options
 from esbench.race.options import RaceOptions
-from esbench.race.questions import Question, drawn_at
+from esbench.race.questions import ANSWER_LIMIT_S, Question, drawn_at
 from esbench.race.recording import RecordWriter
 from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
@@ -97,7 +97,7 @@ class RacedDatabase:
             self._stack.callback(self._engine.stop)
             with self._progress.job(f"starting {self.info.server}"):
                 endpoint = self._engine.start()
-            (host,), self._client_options = parse_hosts(endpoint.urls, self._client_options)
+            (host,), self._client_options = parse_sql_host(endpoint.urls, self._client_options)
             self._settings = dict(endpoint.settings)
             self._database = Database(host, self._client_options)
             self.info = self._database.info()
@@ -204,7 +204,7 @@ def sql_questions(context: TaskContext, server: Database) -> Sequence[Question]:
 
 def _rows(server: Database, statement: str, args: Sequence[object], columns: Sequence[str]) -> Any:
     """Return the answer of a statement: of each row the columns that are compared. ClusterError if it has not these."""
-    rows = server.ask(statement, args)
+    rows = server.ask(statement, args, timeout_s=ANSWER_LIMIT_S)
     if rows and (missing := [name for name in columns if name not in rows[0]]):
         hint = did_you_mean(missing[0], rows[0])
         raise ClusterError(f'the statement gives no column "{missing[0]}"', where=server.host.url, hint=hint)

@@ -114,10 +114,10 @@ def lengthened(session: RaceSession, rounds: int) -> RaceSession:
 def shares_a_node(sides: Collection[RaceOptions], *, restart_node: bool) -> bool:
     """True if one embedded node can be raced by all sides, one after the other.
 
-    False if it is to be restarted for each race, if sides have target hosts or telemetry that adds Java options, or if
-    their options of the node differ.
+    False if it is to be restarted for each race, if sides have target hosts or telemetry that adds Java options, if
+    they race SQL servers, each of which is its race's, or if their options of the node differ.
     """
-    if restart_node or any(options.hosts or java_options(options) for options in sides):
+    if restart_node or any(options.hosts or options.is_sql or java_options(options) for options in sides):
         return False
     first, *others = (options.node for options in sides)
     return all(other == first for other in others)

@@ -15,6 +15,8 @@ from esbench.measure.verdict import TIMEOUT, Verdict
 from esbench.requests.exchange import RequestFailed
 from esbench.sql.connection import connect, failure_of, is_lost, library
 
+_RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s
+
 
 class SqlSession:
     """A connection with the statements that it has prepared; `last` is the text of the last one, for examples."""
@@ -65,6 +67,7 @@ class SqlClient(Client):
         self._session: SqlSession | None = None
         self._errors = library().errors
         self._received_ns = 0
+        self._pause_s = _RECONNECT_PAUSE_S
 
     @property
     def received_ns(self) -> int:
@@ -110,7 +113,7 @@ class SqlClient(Client):
         verdict = await self._verdict()
         received_ns = clock_ns()
         if verdict.error is None:
-            self._received_ns = received_ns
+            self._received_ns, self._pause_s = received_ns, _RECONNECT_PAUSE_S
         else:
             statement = self._session.last if self._session else ""
             verdict = self._route.failures.explain(verdict, statement.encode, None, b"")
@@ -120,7 +123,18 @@ class SqlClient(Client):
         if verdict.error is not None:
             self.loop.failed(verdict)
         self.free_ns = received_ns
+        if verdict.error == "connection refused" and self._route.hosts.none_left:
+            await self._pause()
         self.loop.freed(self)
+
+    async def _pause(self) -> None:
+        """Wait, so that a dead server is not hammered, longer each time until the server is back."""
+        try:
+            await asyncio.sleep(self._pause_s)
+        except asyncio.CancelledError:
+            pass  # the race is over
+        self._pause_s = min(1.0, self._pause_s * 2)
+        self.free_ns = clock_ns()
 
     async def _verdict(self) -> Verdict:
         try:

@@ -57,14 +57,13 @@ def password_in(file: Path) -> str | None:
 
     Raises UsageError for a file that cannot be read.
     """
-    from asyncmy.optionfile import Parser
-
-    parser = Parser(strict=False)
+    parser = configparser.RawConfigParser(allow_no_value=True, strict=False)
     try:
         parser.read(file, encoding="utf-8")
     except (OSError, ValueError, configparser.Error) as error:
         raise UsageError(f"cannot be read: {error}", where=str(file)) from None
-    return parser.get("client", "password") if parser.has_option("client", "password") else None
+    password = parser.get("client", "password", fallback=None)
+    return None if password is None else password.strip("'\"")
 
 
 def is_lost(error: Exception) -> bool:

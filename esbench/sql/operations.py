@@ -121,25 +121,30 @@ def _creating(context: TaskContext) -> SqlProgram:
             what = f'index "{index.name}" has no "table"'
             raise TrackError(what, where=context.where, hint='"table": "orders.sql" names a file with CREATE TABLE')
         statements += statements_in(index.table)
-        context.ledger.empty(index.name)
-    return _running(statements)
+    return _running(statements, lambda: _empty(context, [index.name for index in to_create(context)]))
 
 
 def _deleting(context: TaskContext) -> SqlProgram:
     names = to_delete(context.params, context.indices)
+    return _running([f"DROP TABLE IF EXISTS {quoted_name(name)}" for name in names], lambda: _empty(context, names))
+
+
+def _empty(context: TaskContext, names: Sequence[str]) -> None:
     for name in names:
         context.ledger.empty(name)
-    return _running([f"DROP TABLE IF EXISTS {quoted_name(name)}" for name in names])
 
 
 def _analyzing(context: TaskContext) -> SqlProgram:
     return _running([f"ANALYZE TABLE {quoted_name(index.name)}" for index in context.indices])
 
 
-def _running(statements: Sequence[str]) -> SqlProgram:
+def _running(statements: Sequence[str], done: Callable[[], None] = lambda: None) -> SqlProgram:
+    """Return a program that sends statements in order; `done` is called when all have succeeded."""
+
     async def run(session: SqlSession, _: object) -> Verdict:
         for statement in statements:
             await session.query(statement, statement)
+        done()
         return GOOD
 
     return SqlProgram(run)

@@ -24,7 +24,7 @@ _SETTINGS = (
 class Database:
     """A server: each call connects, asks, and closes. All raise ClusterError.
 
-    `timeout_s` is that of a cluster's requests; here connecting has a limit, and questions about tables have none.
+    `timeout_s` is that of one statement; `--client-options=timeout` without it.
     """
 
     def __init__(self, host: Host, options: ClientOptions) -> None:
@@ -33,7 +33,9 @@ class Database:
 
     def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         """Return its distribution (mariadb or mysql), version and identity."""
-        (row,) = self.ask("SELECT VERSION() AS version, @@version_comment AS build, @@hostname AS name")
+        (row,) = self.ask(
+            "SELECT VERSION() AS version, @@version_comment AS build, @@hostname AS name", timeout_s=timeout_s
+        )
         version = re.match(r"[\d.]*", row["version"])
         distribution = "mariadb" if "mariadb" in row["version"].lower() else "mysql"
         ids = self.ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')")
@@ -80,19 +82,22 @@ class Database:
             wanted,
         )
 
-    def ask(self, statement: str, args: Sequence[object] = ()) -> list[Mapping[str, Any]]:
+    def ask(
+        self, statement: str, args: Sequence[object] = (), *, timeout_s: float | None = None
+    ) -> list[Mapping[str, Any]]:
         """Return the rows that a statement gives, by column as it is named there. `args` are those of its `?`."""
-        return asyncio.run(self._ask(statement, args))
+        return asyncio.run(self._ask(statement, args, timeout_s or self._options.timeout_s))
 
-    async def _ask(self, statement: str, args: Sequence[object]) -> list[Mapping[str, Any]]:
+    async def _ask(self, statement: str, args: Sequence[object], timeout_s: float) -> list[Mapping[str, Any]]:
         errors = library().errors
         try:
             connection = await connect(self.host, self._options)
             try:
-                result = await (await connection.prepare(statement)).execute(tuple(args))
+                async with asyncio.timeout(timeout_s):
+                    result = await (await connection.prepare(statement)).execute(tuple(args))
                 names = [column[0] for column in result.description or ()]
                 return [dict(zip(names, row, strict=True)) for row in result.rows or ()]
             finally:
                 connection.close()
-        except (errors.MySQLError, OSError, TimeoutError) as error:
+        except (errors.MySQLError, OSError, EOFError, TimeoutError) as error:
             raise explained(error, self.host, self._options.basic_auth_user or "root") from error

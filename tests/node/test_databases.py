@@ -15,7 +15,7 @@ import psutil
 import pytest
 from guarded import wait_for
 
-from esbench.cluster.options import ClientOptions, Host, parse_hosts
+from esbench.cluster.options import ClientOptions, Host, parse_sql_host
 from esbench.engine.base import NodeOptions
 from esbench.engine.database import DatabaseEngine
 from esbench.engine.embedded import EmbeddedOptions
@@ -65,7 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     )
     engine = DatabaseEngine(options)
     try:
-        (host,), _ = parse_hosts(engine.start().urls, ClientOptions())
+        (host,), _ = parse_sql_host(engine.start().urls, ClientOptions())
         yield host
     finally:
         engine.stop()
