@@ -27,7 +27,7 @@ class Variable:
 class Index:
     """An index that the track creates; `body` holds its settings and (typeless) mappings.
 
-    `table`: the statements that create it as a table of a SQL server; None where there is none, or no such server.
+    `table`: the statements that create it as a table of a SQL server, if the track has any.
     """
 
     name: str

@@ -39,7 +39,7 @@ _MOST_CONNECTIONS = 10_000
 
 
 @dataclass(frozen=True)
-class Program:
+class DatabaseProgram:
     """The program of a server: its path, its product (mariadb or mysql) and its version."""
 
     path: Path
@@ -47,7 +47,7 @@ class Program:
     version: str
 
     @classmethod
-    def find(cls, distribution: str, path: str) -> Program:
+    def find(cls, distribution: str, path: str) -> DatabaseProgram:
         """Return the server that a distribution names; `path` is PATH. EngineError if it is not installed."""
         name = DATABASES.get(distribution)
         found = shutil.which(name, path=os.pathsep.join((path, *_FOLDERS_OF_SERVERS))) if name else distribution
@@ -110,9 +110,9 @@ class DatabaseEngine:
         self._process: _DatabaseProcess | None = None
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> DatabaseProgram:
         """The server's program. EngineError if it is not installed."""
-        return Program.find(self._options.node.distribution, self._options.environment.get("PATH", os.defpath))
+        return DatabaseProgram.find(self._options.node.distribution, self._options.environment.get("PATH", os.defpath))
 
     @property
     def pid(self) -> int | None:

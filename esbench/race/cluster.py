@@ -23,7 +23,7 @@ from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
-from esbench.race.questions import Question, http_questions
+from esbench.race.questions import AskedRequest, http_questions
 from esbench.race.recording import RecordWriter
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
@@ -40,7 +40,7 @@ _POOLS = ("search", "get", "write", "bulk", "index")  # the latter two before 6.
 FACTS_TIMEOUT_S = 5.0  # a cluster that hangs must not hold up the end of a race
 
 
-class Server(Protocol):
+class AskedServer(Protocol):
     """A cluster or SQL server outside of the measurement. Each method raises ClusterError."""
 
     def info(self, *, timeout_s: float | None = None) -> ClusterInfo: ...
@@ -58,7 +58,7 @@ class RaceTarget(Protocol):
     @property
     def info(self) -> ClusterInfo: ...
     @property
-    def client(self) -> Server: ...
+    def client(self) -> AskedServer: ...
     @property
     def needs_download(self) -> bool: ...
     @property
@@ -76,7 +76,7 @@ class RaceTarget(Protocol):
         workers: tuple[int, ...],
         /,
     ) -> AbstractContextManager[Telemetry]: ...
-    def questions(self, context: TaskContext, types: OperationTypes, /) -> Sequence[Question]: ...
+    def questions(self, context: TaskContext, types: OperationTypes, /) -> Sequence[AskedRequest]: ...
     def settle(self) -> None: ...
     def finish(self, recording: RecordWriter, track: Track, /) -> None: ...
     def explain(self, error: EsbenchError, /) -> str: ...
@@ -168,7 +168,7 @@ class RacedCluster:
         recording.warn(*self._before.notes, *found)
         return Target(self._hosts, client_options, self.info.dialect)
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Return the requests of a task to ask once more. Raises NotComparable if its replies are not compared."""
         return http_questions(context, types, self.client)
 

@@ -26,7 +26,7 @@ from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import embedded_options
 from esbench.race.options import RaceOptions
-from esbench.race.questions import ANSWER_LIMIT_S, Question, drawn_at
+from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
 from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
@@ -104,7 +104,7 @@ class RacedDatabase:
         self._hosts = resolve((self.client.host,))
         return Target(self._hosts, self._client_options, self.info.dialect, any_server=True, sql=True)
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
         return sql_questions(context, self.client)
 
@@ -184,7 +184,7 @@ class RacedDatabase:
         return (replace(node, **machine, disks=(DiskFacts(type=here["filesystem"]),)),)
 
 
-def sql_questions(context: TaskContext, server: Database) -> Sequence[Question]:
+def sql_questions(context: TaskContext, server: Database) -> Sequence[AskedRequest]:
     """Return the statements of a task to ask a SQL server, each once.
 
     Raises NotComparable if the operation does not say which parts of Elasticsearch's reply its rows are.
@@ -195,10 +195,10 @@ def sql_questions(context: TaskContext, server: Database) -> Sequence[Question]:
     statement = Statement.of(context.params[SQL], context.where)
     values = Values(statement, context)
     columns = tuple(mapping.columns)
-    found: dict[str, Question] = {}
+    found: dict[str, AskedRequest] = {}
     for number, drawn, args in drawn_at(values.draw):
         text = f"{statement.text} {args}" if args else statement.text
-        found.setdefault(text, Question(number, drawn, text, partial(_rows, server, statement.text, args, columns)))
+        found.setdefault(text, AskedRequest(number, drawn, text, partial(_rows, server, statement.text, args, columns)))
     return tuple(found.values())
 
 

@@ -19,7 +19,7 @@ _POSITIONS = tuple(number * (number + 1) // 2 for number in range(_REQUESTS))  #
 
 
 @dataclass(frozen=True)
-class Question:
+class AskedRequest:
     """A request of a task: `number` and `values` as in RequestAnswer; `text` shows it.
 
     `answer` asks it, and returns what can be compared of the reply. It raises an EsbenchError if the server fails or
@@ -47,13 +47,13 @@ def drawn_at(draw: Callable[[], Any]) -> Iterator[tuple[int, str | None, Any]]:
             return
 
 
-def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster) -> Sequence[Question]:
+def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster) -> Sequence[AskedRequest]:
     """Return the requests of a task to ask a cluster, each once. Raises NotComparable if replies are not compared."""
     if context.params.get("headers"):
         raise NotComparable("its requests have headers of their own")
     mapping = AnswerMapping.of(context.params, context.where)
     program = types.of(context.task.operation).compile(context)
-    found: dict[tuple[str, bytes | None], Question] = {}
+    found: dict[tuple[str, bytes | None], AskedRequest] = {}
     try:
         script = as_drawn(program.client(0, b""))
         if not isinstance(script, Exchanges):
@@ -63,7 +63,7 @@ def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster
             target, body = asked(request, context.dialect)
             text = f"{request.method} {target} {(body or b'').decode(errors='replace')}".strip()
             ask = partial(_answer, cluster, request.method, target, body, mapping)
-            found.setdefault((target, body), Question(number, values, text, ask))
+            found.setdefault((target, body), AskedRequest(number, values, text, ask))
     finally:
         program.close()
     return tuple(found.values())

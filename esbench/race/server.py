@@ -18,7 +18,7 @@ from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable
 from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
-from esbench.race.questions import Question
+from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
 from esbench.record.model import HTTP, ClusterFacts
 from esbench.telemetry.watch import Telemetry
@@ -78,7 +78,7 @@ class RacedServer:
         with Telemetry(None, (), (), clock, lambda device, reading, time_s: None) as telemetry:
             yield telemetry
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[Question]:
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Raise NotComparable: the form of replies is not known."""
         raise NotComparable("an HTTP server's replies have no known form")
 

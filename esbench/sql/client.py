@@ -45,7 +45,7 @@ class SqlSession:
 
 @dataclass(frozen=True)
 class SqlTurns:
-    """What a client slot does: `draw` returns what the next request needs, `run` sends it and judges its result.
+    """The work of a client slot: `draw` returns what the next request needs, `run` sends it and judges its result.
 
     `run` raises asyncmy's errors and RequestFailed.
     """

@@ -51,7 +51,7 @@ def columns_of(documents: PreparedDocuments) -> tuple[str, ...]:
 def prepare_rows(documents: Sequence[PreparedDocuments], progress: Callable[[str, int, int | None], None]) -> None:
     """Write the rows of files that have none yet. `progress` is given what is done, and of how many documents.
 
-    Raises CorpusError for documents that have action lines of their own, for a field that the first document of its
+    Raises CorpusError for documents that come with action lines, for a field that the first document of its
     file has not, and if the cache cannot be written.
     """
     for each in documents:

@@ -52,7 +52,7 @@ class Scene:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown of a server's replies."""
+        """The secrets that a server's replies may hold."""
         return () if self.asked is None else self.asked.options.secrets()
 
 
