@@ -33,6 +33,7 @@ TASKS = {
     "insert": ("--track=orders", "--task=insert", "--objective=p99<50ms"),
     "mixed": ("--track=mixed", "--task=get-by-id", "--while=insert@200", "--objective=p99<20ms"),
 }
+BUDGET = "--search-budget=15m"
 ONE_THREAD, FOUR_THREADS = (f"node-settings=thread_pool.search.size:{threads}" for threads in (1, 4))
 
 
@@ -53,7 +54,7 @@ def found_of(race_id: str) -> FoundCapacity:
 
 def interleaved(task: str) -> list[FoundCapacity]:
     """Search twice at once: a duel of a node's indices with others of its own."""
-    run("duel", "--capacity", "--rounds=1", *TASKS[task], "--baseline=", "--contender=")
+    run("duel", "--capacity", "--rounds=1", BUDGET, *TASKS[task], "--baseline=", "--contender=")
     return [found_of(race.race_id) for race in SessionStore(esbench_home()).load("last").plan if race.race_id]
 
 
@@ -61,7 +62,7 @@ def apart(task: str) -> list[FoundCapacity]:
     """Search twice, one after the other, each on a fresh node."""
     found = []
     for _ in range(2):
-        run("capacity", "--sustain=0s", *TASKS[task])
+        run("capacity", "--budget=15m", "--sustain=0s", *TASKS[task])
         found.append(found_of("last"))
     return found
 
@@ -91,7 +92,7 @@ def threads() -> int:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "comparison.json"
             run(
-                *("duel", "--capacity", "--rounds=4", f"--seed={seed}", *TASKS["term-query"]),
+                *("duel", "--capacity", "--rounds=4", BUDGET, f"--seed={seed}", *TASKS["term-query"]),
                 *(f"--baseline={FOUR_THREADS}", f"--contender={ONE_THREAD}", f"--report-file={file}"),
             )
             rows = json.loads(file.read_text())["rows"]
