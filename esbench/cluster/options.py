@@ -251,7 +251,7 @@ def parse_sql_host(
     hint = "say mysql://user@10.0.0.3:3306/database"
     if len(texts) > 1:
         raise UsageError("a SQL server is one host", where=where, hint=hint)
-    text = texts[0].strip()
+    text = MYSQL + texts[0].strip()[len(MYSQL) :]  # in lower case
     shown = re.sub(r"(?<=://).*@", "", text)
     if re.search(r"[/?#\s]", text.removeprefix(f"{MYSQL}://").rpartition("@")[0]):
         raise UsageError(f'user and password before "{shown}" cannot be read', where=where, hint=ENCODED)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice, takewhile
 from typing import Any
 
@@ -140,13 +141,18 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
         differing=len(differing),
         unstable=len(common) - len(stable),
         examples=tuple(
-            AnswerPair(ours[key].request, *_where_they_differ(ours[key].answer, theirs[key].answer))
+            AnswerPair(ours[key].request, *_where_they_differ(*_shown(ours[key].answer, theirs[key].answer)))
             for key in islice(differing, _SHOWN)
         ),
         reason=reason,
         limits="; ".join(_limits(why, compared)),
         documents=tuple(_documents(one.held.get(task, ()), other.held.get(task, ()))),
     )
+
+
+def _shown(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return what is compared of two answers: of a SQL server's and a cluster's the rows."""
+    return (_rows_of(one), _rows_of(other)) if ROWS in one or ROWS in other else (one, other)
 
 
 def _gives_rows(answers: Mapping[Any, RequestAnswer]) -> bool:
@@ -257,6 +263,8 @@ def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:
         return None
     if ROWS in one or ROWS in other:
         return _are_same_rows(_rows_of(one), _rows_of(other))
+    if DOCUMENT in one and DOCUMENT in other:
+        return bool(_without_rows(one[DOCUMENT]) == _without_rows(other[DOCUMENT]))
     if SEARCH in one and SEARCH in other:
         return _is_same_search(one[SEARCH], other[SEARCH], loosely)
     return bool(one == other)
@@ -270,7 +278,9 @@ def _rows_of(answer: Any) -> Any:
 def _are_same_rows(ours: Any, theirs: Any) -> bool:
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return ours is not None and bool(ours == theirs)  # digests
-    pairs = zip(sorted(ours, key=_row_key), sorted(theirs, key=_row_key), strict=False)
+    figures = {name for row in (*ours, *theirs) for name, value in row.items() if isinstance(value, float)}
+    key = partial(_row_key, figures)
+    pairs = zip(sorted(ours, key=key), sorted(theirs, key=key), strict=False)
     return len(ours) == len(theirs) and all(_is_same_row(*pair) for pair in pairs)
 
 
@@ -279,18 +289,23 @@ def _is_same_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if one.keys() != other.keys():
         return False
     for ours, theirs in ((value, other[name]) for name, value in one.items()):
-        if isinstance(ours, float) and isinstance(theirs, float | int):
+        if isinstance(ours, float | int) and isinstance(theirs, float | int):
             most = min(_FIGURE_TOLERANCE * abs(theirs), max(_CENT / 2, _SUM_TOLERANCE * abs(theirs)))
-            if abs(ours - theirs) > most:
+            if abs(ours - theirs) > (most if isinstance(ours, float) or isinstance(theirs, float) else 0):
                 return False
         elif ours != theirs:
             return False
     return True
 
 
-def _row_key(row: Mapping[str, Any]) -> str:
-    """Return a text by which the same rows of two servers have the same order, though figures differ a little."""
-    return json.dumps([f"{value:.6g}" if isinstance(value, float) else value for value in row.values()], default=str)
+def _row_key(figures: Collection[str], row: Mapping[str, Any]) -> str:
+    """Return a text by which the same rows of two servers have the same order, though `figures` differ a little."""
+    exact = [value for name, value in row.items() if name not in figures]
+    return json.dumps([exact, [f"{row[name]:.6g}" for name in row if name in figures and row[name] is not None]])
+
+
+def _without_rows(document: Any) -> Any:
+    return {name: value for name, value in document.items() if name != ROWS}
 
 
 def _is_same_search(one: Mapping[str, Any], other: Mapping[str, Any], loosely: bool) -> bool:

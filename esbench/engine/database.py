@@ -15,11 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from esbench.engine.base import DATABASES, Endpoint
-from esbench.engine.embedded import DEFAULT_NODE_USER, LOG_FOLLOWS, EmbeddedOptions
+from esbench.engine.embedded import (
+    DEFAULT_NODE_USER,
+    LOG_FOLLOWS,
+    EmbeddedOptions,
+    host_memory,
+    refuse_beyond_memory,
+)
 from esbench.engine.folders import Folders, disk_errors, open_folder
+from esbench.engine.guard import end_group
 from esbench.engine.guarded import GuardedProcess
 from esbench.engine.node import free_ports
 from esbench.errors import EngineError, UsageError
+from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
 from esbench.record.private import private_folder
 from esbench.record.secrets import redact
@@ -57,11 +65,17 @@ class DatabaseProgram:
                 raise EngineError(f'there is no program "{distribution}"', where=where)
             hint = f"install the package {_PACKAGES[distribution]}, or give the path of {name}"
             raise EngineError(f"{name} is not installed", where=where, hint=hint)
-        said = subprocess.run([found, "--no-defaults", "--version"], capture_output=True, text=True, check=False).stdout
+        path_of_it = Path(found).absolute()
+        try:
+            command = [str(path_of_it), "--no-defaults", "--version"]
+            said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        except OSError as error:
+            what = f"{found} cannot be run: {reason_of(error)}"
+            raise EngineError(what, where=f"--distribution={distribution}") from error
         version = _VERSION.search(said)
         if version is None:
             raise EngineError(f"{found} does not say its version", where=f"--distribution={distribution}")
-        return cls(Path(found), "mariadb" if "mariadb" in said.lower() else "mysql", version[1])
+        return cls(path_of_it, "mariadb" if "mariadb" in said.lower() else "mysql", version[1])
 
 
 class _DatabaseProcess(GuardedProcess):
@@ -119,6 +133,11 @@ class DatabaseEngine:
         """The process id of the server, None while it does not run."""
         return self._process.pid if self._process else None
 
+    def require(self) -> None:
+        """Raise an EngineError if the server is not installed, or this host has not the memory for it."""
+        assert self.program
+        refuse_beyond_memory(self._options.node, *host_memory())
+
     def start(self) -> Endpoint:
         """Make the server's data and start it; return when it takes connections. An EngineError leaves nothing."""
         options, program = self._options, self.program
@@ -130,10 +149,11 @@ class DatabaseEngine:
         with disk_errors("making the folder of logs", options.logs):
             private_folder(options.logs)
         process = _DatabaseProcess(folders.nodes / options.race_id / "node-0", user, options.logs / "node-0")
-        (port,) = free_ports(1)
+        self.require()
+        process.prepare()  # which fails, and leaves it alone, if the folder is that of another server
         self._process = process
+        (port,) = free_ports(1)
         try:
-            process.prepare()
             self._install(process, user)
             process.launch(self._command(process, port), self._environment(process))
             self._wait(process, port)
@@ -163,20 +183,20 @@ class DatabaseEngine:
 
     def _install(self, process: _DatabaseProcess, user: int | None) -> None:
         """Make the system tables, with a user without a password, who can only come from this host."""
-        data = process.folder / "data"
+        data, given = process.folder / "data", self._given()
         if self.program.product == "mysql":
-            command = [str(self.program.path), "--no-defaults", "--initialize-insecure", f"--datadir={data}"]
+            command = [str(self.program.path), "--no-defaults", "--initialize-insecure", f"--datadir={data}", *given]
         else:
-            script = shutil.which("mariadb-install-db", path=self._path) or shutil.which(
-                "mysql_install_db", path=self._path
-            )
+            base = self.program.path.parent.parent
+            beside = os.pathsep.join([str(base / folder) for folder in ("bin", "scripts")] + [self._path])
+            script = shutil.which("mariadb-install-db", path=beside) or shutil.which("mysql_install_db", path=beside)
             if script is None:
                 raise EngineError("mariadb-install-db is not installed", hint=f"install {_PACKAGES['mariadb']}")
-            command = [script, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
-            command += ["--skip-test-db", f"--tmpdir={process.folder / 'temp'}"]
+            command = [script, "--no-defaults", f"--basedir={base}", f"--datadir={data}", "--skip-test-db"]
+            command += ["--auth-root-authentication-method=normal", f"--tmpdir={process.folder / 'temp'}", *given]
         who: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         try:
-            made = subprocess.run(
+            made = subprocess.Popen(
                 command,
                 **who,
                 cwd=process.folder,
@@ -185,14 +205,21 @@ class DatabaseEngine:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=_INSTALL_S,
-                check=False,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            raise EngineError(f"{command[0]} did not end within {_INSTALL_S:g} s") from None
+        except OSError as error:
+            hint = "" if user is None else f"it runs as user {user}, who must be able to read it"
+            raise EngineError(f"{command[0]} cannot be run: {reason_of(error)}", hint=hint) from error
+        with made:
+            try:
+                told, _ = made.communicate(timeout=_INSTALL_S)
+            except subprocess.TimeoutExpired:
+                raise EngineError(f"{command[0]} did not end within {_INSTALL_S:g} s") from None
+            finally:
+                end_group(made.pid, 0.0, made.poll)  # it starts a server, too
         if made.returncode != 0:
-            said = [line for line in made.stdout.splitlines() if "ERROR" in line.upper()]
-            hint = f"install {_PACKAGES[self.program.product]}" if "Could not find" in made.stdout else ""
+            said = [line for line in told.splitlines() if "ERROR" in line.upper()]
+            hint = f"install {_PACKAGES[self.program.product]}" if "Could not find" in told else ""
             raise EngineError(f"{command[0]} failed: {' '.join(said[:2])}", hint=hint)
 
     @property
@@ -220,16 +247,23 @@ class DatabaseEngine:
         }
         if self.program.product == "mysql":
             settings["mysqlx"] = 0
-        given = {name.replace("_", "-"): value for name, value in node.node_settings.items()}
-        texts = {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in given.items()}
-        return [str(self.program.path), "--no-defaults", *(f"--{k}={v}" for k, v in {**settings, **texts}.items())]
+        own = [f"--{name}={value}" for name, value in settings.items()]
+        return [str(self.program.path), "--no-defaults", *own, *self._given()]  # the last one wins
+
+    def _given(self) -> list[str]:
+        """Return the user's settings as options of the server."""
+        texts = {
+            name.replace("_", "-"): int(value) if isinstance(value, bool) else value
+            for name, value in self._options.node.node_settings.items()
+        }
+        return [f"--{name}={value}" for name, value in texts.items()]
 
     def _wait(self, process: _DatabaseProcess, port: int) -> None:
         deadline = time.monotonic() + _START_S
         while True:
             self._progress.check()
             if reason := self.failure():
-                raise EngineError(reason, hint="it was started with --node-settings" * bool(self._given))
+                raise EngineError(reason, hint="it was started with --node-settings" if self._given() else "")
             try:
                 with socket.create_connection(("127.0.0.1", port), timeout=1.0) as link:
                     if link.recv(5):
@@ -241,7 +275,3 @@ class DatabaseEngine:
                 what = f"{self.program.path.name} took no connection within {_START_S:g} s with {heap}"
                 raise EngineError(f"{what}{LOG_FOLLOWS}\n{process.log_tail()}")
             time.sleep(0.1)
-
-    @property
-    def _given(self) -> bool:
-        return bool(self._options.node.node_settings)

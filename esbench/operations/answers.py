@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -34,6 +34,7 @@ from esbench.record.answers import (
 
 _MOST_BYTES = 1_000  # of a document, suggestions
 _MOST_HITS = 50
+_MOST_VALUES = 100  # in rows
 _MOST_FIGURES = 500  # of aggregations, bucket by bucket: those of two versions are compared key by key
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
@@ -296,14 +297,13 @@ def shortened(answer: Any, share: float = 1.0) -> Any:
     """
     if isinstance(answer, list):
         return [shortened(each, share / len(answer)) for each in answer]
+    if ROWS in answer:
+        return {ROWS: _short_rows(answer[ROWS])}
     if SEARCH not in answer:
-        is_long = len(_text(answer)) > share * _MOST_BYTES
-        if ROWS in answer and is_long:
-            answer = {ROWS: _sorted_rows(answer[ROWS])}
-        return {name: _digested(value) for name, value in answer.items()} if is_long else answer
+        return {name: _short_part(value, share) for name, value in answer.items()}
     search = dict(answer[SEARCH])
-    if len(_text(search.get(ROWS))) > share * _MOST_BYTES:
-        search[ROWS] = _digested(_sorted_rows(search[ROWS]))
+    if ROWS in search:
+        search[ROWS] = _short_rows(search[ROWS])
     for name in (HITS, RANKS):
         if len(search.get(name, ())) > share * _MOST_HITS:
             search[name] = _digested(_without_scores(search[name]))
@@ -312,6 +312,18 @@ def shortened(answer: Any, share: float = 1.0) -> Any:
     if len(_text(search.get("suggest"))) > share * _MOST_BYTES:
         search["suggest"] = _digested(search["suggest"])
     return {SEARCH: search}
+
+
+def _short_part(value: Any, share: float) -> Any:
+    """Return a document, a count or an error, with a digest in place of a long one; its rows stay beside it."""
+    rows = value.pop(ROWS, None) if isinstance(value, dict) else None
+    short = _digested(value) if len(_text(value)) > share * _MOST_BYTES else value
+    return short if rows is None else {**short, ROWS: _short_rows(rows)}
+
+
+def _short_rows(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return rows, with a digest in place of many: by their number, which both kinds of servers share."""
+    return _digested(_sorted_rows(rows)) if sum(map(len, rows)) > _MOST_VALUES else rows
 
 
 def _digested(value: Any) -> dict[str, str]:
@@ -364,7 +376,7 @@ def _exact_search(search: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sorted_rows(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return rows in an order that both kinds of servers share, with figures of 6 digits."""
-    return sorted((_exact_node(row) for row in rows), key=_text)
+    return sorted(({name: _exact_node(value) for name, value in row.items()} for row in rows), key=_text)
 
 
 def _exact_node(value: Any) -> Any:
@@ -404,7 +416,9 @@ class AnswerMapping:
         return cls(str(said.get("rows", "")), columns)
 
     def rows(self, reply: Any) -> list[dict[str, Any]]:
-        """Return the rows in a reply; a part that is missing is null."""
+        """Return the rows in a reply, none of a document that was not found; a part that is missing is null."""
+        if reply.get("found") is False:
+            return []
         found = _at(reply, self.rows_path) if self.rows_path else [reply]
         return [{name: plain_value(_at(row, path)) for name, path in self.columns.items()} for row in found or ()]
 
@@ -416,13 +430,18 @@ def _at(value: Any, path: str) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as both kinds of servers can give it: times of ISO 8601 in UTC, decimals as floats."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, date):
-        return f"{value.isoformat()}T00:00:00"
-    if isinstance(value, Decimal):
-        return float(value)
+    """Return a value as both kinds of servers can give it: times of ISO 8601 in UTC, decimals as floats, bytes as text.
+
+    A figure without a fraction is a whole number.
+    """
+    if isinstance(value, date):  # or datetime
+        value = value.isoformat()
+    if isinstance(value, Decimal | float):
+        return int(value) if float(value).is_integer() else float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if value is not None and not isinstance(value, str | int):
+        return str(value)
     if isinstance(value, str) and (time := _TIME.fullmatch(value)):
         return f"{time[1]}T{time[2] or '00:00:00'}{(time[3] or '').rstrip('.0')}"
     return value

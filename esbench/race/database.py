@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import ClusterInfo
-from esbench.cluster.options import ClientOptions, Host, parse_sql_host
+from esbench.cluster.options import Host, parse_sql_host
 from esbench.engine.database import DatabaseEngine
-from esbench.errors import ClusterError, EsbenchError, did_you_mean
+from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
@@ -33,14 +29,12 @@ from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
-from esbench.sql.connection import library, password_in
+from esbench.sql.connection import library
 from esbench.sql.operations import SQL, require_sql
 from esbench.sql.server import Database
 from esbench.sql.statements import Statement, Values
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.watch import Telemetry
-
-_PASSWORD = "MYSQL_PWD"  # of the environment, as MySQL's own programs read it  # nosec B105
 
 
 class RacedDatabase:
@@ -61,13 +55,15 @@ class RacedDatabase:
         self._stack = stack
         self._engine: DatabaseEngine | None = None
         self._client_options = options.client_options
-        self._hosts: tuple[Host, ...] = ()
-        self._settings: dict[str, object] = {}
+        self._settings: Mapping[str, Any] = {}  # of the engine
         self._database: Database | None = None
+        self._server_settings: Mapping[str, Any] = {}
+        if options.client_options.api_key is not None:
+            raise UsageError("api_key is of Elasticsearch", where="--client-options", hint="give user and password")
+        if options.corpus_cache == "stream":
+            raise UsageError("rows are made of documents that are unpacked", where="--corpus-cache=stream")
         if options.hosts:
-            self._client_options = _with_password(options.client_options)
-            self._database = Database(options.hosts[0], self._client_options)
-            self.info = self._database.info()
+            self._connect(options.hosts[0])
         else:
             self._engine = DatabaseEngine(embedded_options(options, folder.logs), progress)
             program = self._engine.program
@@ -87,9 +83,11 @@ class RacedDatabase:
         return {} if pid is None else {"node-0": pid}
 
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
-        """Raise a TrackError for a task that nothing can be sent for to a SQL server."""
+        """Raise an error for what cannot be raced: TrackError for a task without SQL, EngineError without memory."""
         for task in challenge.tasks:
-            require_sql(task)
+            require_sql(task, track)
+        if self._engine is not None:
+            self._engine.require()
 
     def start(self, recording: RecordWriter) -> Target:
         """Start the server, if it is the race's; return what load workers need. EngineError or ClusterError."""
@@ -98,11 +96,19 @@ class RacedDatabase:
             with self._progress.job(f"starting {self.info.server}"):
                 endpoint = self._engine.start()
             (host,), self._client_options = parse_sql_host(endpoint.urls, self._client_options)
-            self._settings = dict(endpoint.settings)
-            self._database = Database(host, self._client_options)
-            self.info = self._database.info()
-        self._hosts = resolve((self.client.host,))
-        return Target(self._hosts, self._client_options, self.info.dialect, any_server=True, sql=True)
+            self._settings = endpoint.settings
+            self._connect(host)
+        return Target((self.client.host,), self._client_options, self.info.dialect, sql=True)
+
+    def _connect(self, host: Host) -> None:
+        """Take a server: its one address, who it is, and the settings that it has from now on."""
+        found = resolve([host])
+        if len(found) > 1:
+            what = f"stands for {len(found)} addresses: {', '.join(each.address for each in found)}"
+            raise UsageError(what, where=str(host), hint="name one of them")
+        self._database = Database(found[0], self._client_options)
+        self.info = self._database.info()
+        self._server_settings = self._database.settings()
 
     def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
@@ -168,8 +174,8 @@ class RacedDatabase:
             name=self.info.name,
             nodes=self._nodes(),
             settings=self._settings,
-            addresses=addresses_by_name(self._hosts),
-            cluster_settings=self._database.settings() if self._database else {},
+            addresses=addresses_by_name([self._database.host] if self._database else []),
+            cluster_settings=self._server_settings,
         )
 
     def _nodes(self) -> tuple[NodeFacts, ...]:
@@ -209,18 +215,3 @@ def _rows(server: Database, statement: str, args: Sequence[object], columns: Seq
         hint = did_you_mean(missing[0], rows[0])
         raise ClusterError(f'the statement gives no column "{missing[0]}"', where=server.host.url, hint=hint)
     return {ROWS: [{name: plain_value(row[name]) for name in columns} for row in rows]}
-
-
-def _with_password(options: ClientOptions) -> ClientOptions:
-    """Return the options with the password of their user, as MySQL's own programs find it.
-
-    It comes from the environment, the option file of the user, or is asked for on a terminal; "" without any.
-    """
-    if options.basic_auth_password is not None:
-        return options
-    password = os.environ.get(_PASSWORD)
-    if password is None:
-        password = password_in(Path("~/.my.cnf").expanduser())
-    if password is None and sys.stdin.isatty() and sys.stderr.isatty():
-        password = getpass.getpass(f"password of {options.basic_auth_user or 'root'}: ", sys.stderr)
-    return replace(options, basic_auth_user=options.basic_auth_user or "root", basic_auth_password=password or "")

@@ -9,6 +9,7 @@ from typing import Any
 
 from esbench.cluster.options import ClientOptions
 from esbench.errors.reasons import reason_of
+from esbench.load import open_files
 from esbench.load.client import Client, Route
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import TIMEOUT, Verdict
@@ -79,11 +80,15 @@ class SqlClient(Client):
         async with route.hosts.connecting:
             self._host = host = route.hosts.choose(self.slot)
             try:
-                self._session = SqlSession(await connect(host, self._options))
-            except (OSError, TimeoutError, self._errors.MySQLError) as error:
-                reason = str(error.args[-1]) if isinstance(error, self._errors.MySQLError) else reason_of(error)
-                route.hosts.lose(host, reason)
-                raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
+                self._session = SqlSession(await connect(host, self._options, route.tls))
+            except (OSError, TimeoutError) as error:
+                if open_files.are_exhausted(error):
+                    raise open_files.exhausted() from error
+                route.hosts.lose(host, reason_of(error))
+                raise RequestFailed("connection refused", f"{host.label}: {reason_of(error)}") from error
+            except self._errors.MySQLError as error:  # the server is there, and refuses: too many connections, say
+                kind, text = failure_of(error)
+                raise RequestFailed(kind, f"{host.label}: {text}") from error
 
     def return_home(self) -> None:
         """Do nothing: there is one server."""
@@ -123,12 +128,12 @@ class SqlClient(Client):
         if verdict.error is not None:
             self.loop.failed(verdict)
         self.free_ns = received_ns
-        if verdict.error == "connection refused" and self._route.hosts.none_left:
+        if verdict.error is not None and self._session is None:
             await self._pause()
         self.loop.freed(self)
 
     async def _pause(self) -> None:
-        """Wait, so that a dead server is not hammered, longer each time until the server is back."""
+        """Wait, so that a server without connections is not hammered, longer each time until it has one again."""
         try:
             await asyncio.sleep(self._pause_s)
         except asyncio.CancelledError:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import configparser
+import getpass
+import os
+import ssl
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +17,38 @@ from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.errors.reasons import reason_of
 
 CONNECT_S = 5.0
+_PASSWORD = "MYSQL_PWD"  # of the environment, as MySQL's own programs read it  # nosec B105
+_OPTION_FILE = Path("~/.my.cnf")
 _ACCESS_DENIED, _NO_ACCESS, _UNKNOWN_DATABASE = 1045, 1044, 1049
-_GONE = (2003, 2006, 2013, 2014, 4031)  # codes of lost connections, of clients and servers
+_GONE = (1053, 1927, 2003, 2006, 2013, 2014, 4031)  # codes of lost connections, of clients and servers
 
 
-async def connect(host: Host, options: ClientOptions, timeout_s: float = CONNECT_S) -> Any:
+async def connect(host: Host, options: ClientOptions, tls: ssl.SSLContext | None) -> Any:
     """Return a connection (`asyncmy.Connection`) to a server, which commits each statement.
 
-    Raises UsageError without the library, OSError or TimeoutError if the server cannot be reached, and errors of
-    asyncmy for what the server refuses.
+    `tls`: the context of the options, None without TLS. Raises UsageError without a library, OSError or TimeoutError if
+    the server cannot be reached, and errors of asyncmy for what the server refuses.
     """
     asyncmy = library()
-    async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout(CONNECT_S):
         try:
             return await asyncmy.connect(
-                host=host.address or host.host,
+                host=host.host if tls else host.address or host.host,  # the certificate is for the name
                 port=host.port,
                 user=options.basic_auth_user or "root",
-                password=options.basic_auth_password or "",
+                password=(options.basic_auth_password or "").encode(),
                 database=host.database or None,
                 charset="utf8mb4",
                 autocommit=True,
-                connect_timeout=timeout_s,
-                ssl=options.ssl_context(),
+                connect_timeout=CONNECT_S,
+                ssl=tls,
             )
         except asyncmy.errors.OperationalError as error:
             if isinstance(error.__cause__, OSError):
                 raise error.__cause__ from None
             raise
+        except RuntimeError as error:  # a way to log in for which a library is missing
+            raise UsageError(str(error), where=str(host)) from error
 
 
 def library() -> Any:
@@ -52,16 +61,36 @@ def library() -> Any:
     return asyncmy
 
 
+def with_password(options: ClientOptions) -> ClientOptions:
+    """Return the options with the password of their user, as MySQL's own programs find it.
+
+    It comes from the environment, the option file of the user, or is asked for on a terminal; "" without any. Raises
+    UsageError for an option file that cannot be read.
+    """
+    if options.basic_auth_password is not None:
+        return options
+    user, password = options.basic_auth_user or "root", os.environ.get(_PASSWORD)
+    if password is None:
+        password = password_in(_OPTION_FILE.expanduser())
+    if password is None and sys.stdin.isatty() and sys.stderr.isatty():
+        password = getpass.getpass(f"password of {user}: ", sys.stderr)
+    return replace(options, basic_auth_user=user, basic_auth_password=password or "")
+
+
 def password_in(file: Path) -> str | None:
-    """Return the password that an option file of MySQL's programs (~/.my.cnf) gives in [client]; None without one.
+    """Return the password that an option file of MySQL's programs gives in [client]; None without one.
 
     Raises UsageError for a file that cannot be read.
     """
     parser = configparser.RawConfigParser(allow_no_value=True, strict=False)
     try:
-        parser.read(file, encoding="utf-8")
-    except (OSError, ValueError, configparser.Error) as error:
-        raise UsageError(f"cannot be read: {error}", where=str(file)) from None
+        parser.read_string(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"cannot be read: {reason_of(error)}", where=str(file)) from None
+    except (ValueError, configparser.Error):
+        raise UsageError("is no option file", where=str(file), hint="[client] and a line password=...") from None
     password = parser.get("client", "password", fallback=None)
     return None if password is None else password.strip("'\"")
 
@@ -69,7 +98,7 @@ def password_in(file: Path) -> str | None:
 def is_lost(error: Exception) -> bool:
     """True if an error of a statement means that its connection is of no further use."""
     code = error.args[0] if error.args else None
-    return isinstance(error, OSError | EOFError) or code in _GONE or type(error).__name__ == "InterfaceError"
+    return isinstance(error, OSError | EOFError) or not isinstance(code, int) or not code or code in _GONE
 
 
 def failure_of(error: Exception) -> tuple[str, str]:
@@ -77,8 +106,7 @@ def failure_of(error: Exception) -> tuple[str, str]:
     text = str(error.args[-1]) if error.args else str(error)
     if is_lost(error):
         return "connection lost", text
-    state, code = getattr(error, "sqlstate", None) or "HY000", error.args[0] if error.args else 0
-    return f"SQL state {state}", f"{text} ({code})"
+    return f"SQL state {getattr(error, 'sqlstate', None) or 'HY000'}", f"{text} ({error.args[0]})"
 
 
 def explained(error: Exception, host: Host, user: str) -> EsbenchError:
@@ -93,4 +121,4 @@ def explained(error: Exception, host: Host, user: str) -> EsbenchError:
     if isinstance(error, OSError | TimeoutError):
         hint = "is it started, and is that its port?"
         return ClusterError(f"cannot be reached: {reason_of(error)}", where=str(host), hint=hint)
-    return ClusterError(text, where=str(host))
+    return ClusterError(text or "closed the connection", where=str(host))

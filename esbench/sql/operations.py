@@ -13,7 +13,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.model import Task
+from esbench.model import Task, Track
 from esbench.operations.base import TaskContext
 from esbench.operations.bulk_program import BulkProgram, Piece
 from esbench.operations.documents import FreshDocuments, corpus_of
@@ -72,12 +72,14 @@ def _inserting(context: TaskContext) -> SqlProgram:
     fresh = FreshDocuments(context, documents, [("body", Encoding.RAW)])
     inserted = 0
 
-    async def run(session: SqlSession, drawn: Sequence[bytes]) -> Verdict:
+    def draw() -> tuple[str, tuple[Any, ...]]:
+        document = json.loads(fresh.draw()[0])
+        statement = f"{_insert_into(index, tuple(document))} ({','.join('?' * len(document))})"
+        return statement, tuple(map(parameter, document.values()))
+
+    async def run(session: SqlSession, drawn: tuple[str, tuple[Any, ...]]) -> Verdict:
         nonlocal inserted
-        document = json.loads(drawn[0])
-        columns = tuple(document)
-        places = ",".join("?" * len(columns))
-        await session.execute(f"{_insert_into(index, columns)} ({places})", tuple(map(parameter, document.values())))
+        await session.execute(*drawn)
         inserted += 1
         return GOOD
 
@@ -85,7 +87,7 @@ def _inserting(context: TaskContext) -> SqlProgram:
         context.ledger.acknowledge(index, inserted)
         fresh.close(context.ledger)
 
-    return SqlProgram(run, fresh.draw, close=close)
+    return SqlProgram(run, draw, close=close)
 
 
 def _insert_into(table: str, columns: Sequence[str]) -> str:
@@ -115,13 +117,9 @@ class _Bulk(BulkProgram):
 
 
 def _creating(context: TaskContext) -> SqlProgram:
-    statements = []
-    for index in to_create(context):
-        if index.table is None:
-            what = f'index "{index.name}" has no "table"'
-            raise TrackError(what, where=context.where, hint='"table": "orders.sql" names a file with CREATE TABLE')
-        statements += statements_in(index.table)
-    return _running(statements, lambda: _empty(context, [index.name for index in to_create(context)]))
+    indices = to_create(context)
+    statements = [statement for index in indices for statement in statements_in(index.table or "")]
+    return _running(statements, lambda: _empty(context, [index.name for index in indices]))
 
 
 def _deleting(context: TaskContext) -> SqlProgram:
@@ -143,7 +141,7 @@ def _running(statements: Sequence[str], done: Callable[[], None] = lambda: None)
 
     async def run(session: SqlSession, _: object) -> Verdict:
         for statement in statements:
-            await session.query(statement, statement)
+            await session.execute(statement)  # prepared: one that holds several is an error
         done()
         return GOOD
 
@@ -179,17 +177,25 @@ _PROGRAMS: Mapping[str, Callable[[TaskContext], Program]] = {
 
 
 def program_of(context: TaskContext) -> Program:
-    """Return the program of an operation on a SQL server. Raises TrackError for one that has none there."""
-    require_sql(context.task)
+    """Return the program of an operation on a SQL server, of a task that `require_sql` has let pass."""
     return _PROGRAMS[context.task.operation.type](context)
 
 
-def require_sql(task: Task) -> None:
+def require_sql(task: Task, track: Track) -> None:
     """Raise a TrackError for a task that nothing can be sent for to a SQL server."""
-    kind = task.operation.type
+    kind, params = task.operation.type, task.operation.params
     if kind not in _PROGRAMS or task.operation.python:
         what = f'task "{task.name}" ({kind}) has no SQL'
         raise TrackError(what, hint="leave it out with --exclude-tasks, or race Elasticsearch")
-    if _PROGRAMS[kind] is _selecting and not isinstance(task.operation.params.get(SQL), str):
+    if _PROGRAMS[kind] is _selecting and not isinstance(params.get(SQL), str):
         what = f'task "{task.name}" ({kind}) says no "sql"'
         raise TrackError(what, hint='give its operation "sql": "SELECT ...", beside what it sends to Elasticsearch')
+    if kind == "create-index":
+        for index in track.indices:
+            if index.table is None:
+                what = f'index "{index.name}" has no "table"'
+                raise TrackError(what, hint='"table": "orders.sql" names a file with CREATE TABLE beside the track')
+    if kind == "delete-index" and any(set(name) & set("*?") for name in to_delete(params, track.indices)):
+        raise TrackError(f'task "{task.name}" deletes a pattern', hint="a SQL server drops tables by their names")
+    if kind == "bulk" and params.get("conflicts") is not None:
+        raise TrackError(f'task "{task.name}" has "conflicts"', hint="rows of a SQL server are new ones")

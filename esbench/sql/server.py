@@ -9,6 +9,7 @@ from typing import Any
 
 from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
+from esbench.errors import ClusterError
 from esbench.sql.connection import connect, explained, library
 from esbench.sql.statements import quoted_name
 
@@ -30,6 +31,7 @@ class Database:
     def __init__(self, host: Host, options: ClientOptions) -> None:
         self.host = host
         self._options = options
+        self._tls = options.ssl_context()
 
     def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         """Return its distribution (mariadb or mysql), version and identity."""
@@ -57,7 +59,8 @@ class Database:
         """Return table -> docs (its rows, counted), store_bytes (data and indexes as the server estimates them)."""
         facts = {}
         for row in self._tables(names):
-            (counted,) = self.ask(f"SELECT COUNT(*) AS docs FROM {quoted_name(row['name'])}")
+            statement = f"SELECT COUNT(*) AS docs FROM {quoted_name(row['name'])}"
+            (counted,) = self.ask(statement, timeout_s=timeout_s)
             facts[row["name"]] = {"docs": int(counted["docs"]), "store_bytes": int(row["bytes"] or 0)}
         return facts
 
@@ -91,13 +94,18 @@ class Database:
     async def _ask(self, statement: str, args: Sequence[object], timeout_s: float) -> list[Mapping[str, Any]]:
         errors = library().errors
         try:
-            connection = await connect(self.host, self._options)
+            connection = await connect(self.host, self._options, self._tls)
             try:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout(timeout_s) as limit:
                     result = await (await connection.prepare(statement)).execute(tuple(args))
-                names = [column[0] for column in result.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in result.rows or ()]
-            finally:
+            except TimeoutError:
                 connection.close()
+                if not limit.expired():
+                    raise
+                raise ClusterError(f"gave no answer within {timeout_s:g} s", where=str(self.host)) from None
+            finally:
+                await connection.ensure_closed()
+            names = [column[0] for column in result.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in result.rows or ()]
         except (errors.MySQLError, OSError, EOFError, TimeoutError) as error:
             raise explained(error, self.host, self._options.basic_auth_user or "root") from error

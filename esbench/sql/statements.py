@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from esbench.requests.context import RequestContext
 from esbench.requests.templates import Draw, Encoding, Layout, Slot
 from esbench.requests.templates import parse as parse_slots
 from esbench.requests.variables import ValueSource, make_sources, sequence_of
+from esbench.sql.tuples import parameter
 
 _QUOTED = re.compile(r"""'(\$\[\[[^]]*\]\])'|"(\$\[\[[^]]*\]\])\"""")
-_END = re.compile(r";[ \t]*(?:\n|$)")
+_COMMENT = ("--", "#")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,16 @@ class Statement:
 
 
 def statements_in(text: str) -> list[str]:
-    """Return the statements of a script: each ends with a `;` at the end of a line."""
-    return [statement for part in _END.split(text) if (statement := part.strip())]
+    """Return the statements of a script: each ends with a `;` at the end of a line that is no comment."""
+    found, lines = [], list[str]()
+    for line in text.splitlines():
+        if not line.lstrip().startswith(_COMMENT):
+            lines.append(line.rstrip())
+        if lines and lines[-1].endswith(";"):
+            found.append("\n".join(lines).removesuffix(";").strip())
+            lines = []
+    found.append("\n".join(lines).strip())
+    return [statement for statement in found if statement]
 
 
 class Values:
@@ -57,16 +66,13 @@ class Values:
     def draw(self) -> tuple[Any, ...]:
         """Return the values of the next request: numbers and texts."""
         drawn: Draw = [source.draw() for source in self._sources]
-        return tuple(json.loads(drawn[source][item]) for source, item in self._places)
+        return tuple(parameter(json.loads(drawn[source][item])) for source, item in self._places)
 
     def close(self) -> None:
         """Enter into the ledger which numbers of sequences were drawn."""
         for name, source in self._by_name.items():
             if (sequence := sequence_of(source)) is not None:
                 self._ledger.advance(name, sequence.next_value)
-
-
-Drawing = Callable[[], Any]
 
 
 def quoted_name(name: str) -> str:

@@ -81,7 +81,8 @@ def _groups(documents: PreparedDocuments) -> Iterator[list[bytes]]:
 def _row(body: bytes, columns: Sequence[str], documents: PreparedDocuments) -> bytes:
     document = json.loads(body)
     if more := [name for name in document if name not in columns]:
-        what = f'a document has the field "{more[0]}", which the first one of its file has not: {body[:100].decode()}'
+        begin = body[:100].decode(errors="replace")
+        what = f'a document has the field "{more[0]}", which the first one of its file has not: {begin}'
         raise CorpusError(what, where=documents.where, hint="columns are the fields of the first document")
     values = ",".join(literal(document[name]) if name in document else "DEFAULT" for name in columns)
     return f"(\n{values}),\n".encode()

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
@@ -136,11 +137,13 @@ class Worker:
             return self._hosts
         if self._hosts is not None:
             self._hosts.close()
+        # A SQL server speaks first, in plain text.
+        options = replace(target.options, use_ssl=False) if target.sql else target.options
         self._hosts = Hosts(
-            *(target.hosts, target.options),
+            *(target.hosts, options),
             lost=self._report_hosts,
             back=self._host_is_back,
-            any_server=target.any_server,
+            any_server=target.any_server or target.sql,
         )
         return self._hosts
 

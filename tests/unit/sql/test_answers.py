@@ -24,6 +24,7 @@ def test_rows_are_a_list_of_the_reply_or_the_reply_itself() -> None:
     assert cities.rows(reply) == [{"city": "Paris", "sum": 1.5}, {"city": "Lyon", "sum": None}]
     assert mapping(columns={"sum": "a.b"}).rows({"a": {"b": 2}}) == [{"sum": 2}]
     assert mapping(rows="hits.hits", columns={"id": "_id"}).rows({"error": "x"}) == []
+    assert mapping(columns={"id": "_source.id"}).rows({"found": False}) == []
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,11 @@ def test_rows_are_a_list_of_the_reply_or_the_reply_itself() -> None:
         ("2024-03-01 12:00:10", "2024-03-01T12:00:10"),
         ("orders of 2024-03-01", "orders of 2024-03-01"),
         (7, 7),
+        (12.0, 12),
+        (Decimal("12.00"), 12),
+        (datetime.datetime(2024, 3, 1, 12, 0, 5, 250000), "2024-03-01T12:00:05.25"),
+        (datetime.timedelta(hours=1), "1:00:00"),
+        ("a\u20ac".encode(), "a\u20ac"),
         (None, None),
     ],
 )

@@ -31,11 +31,11 @@ def test_what_is_no_variable_is_an_error_with_its_place() -> None:
 
 def test_a_script_has_a_statement_to_each_semicolon_that_ends_a_line() -> None:
     script = (
-        "-- orders\nCREATE TABLE a (\n  b CHAR(3) DEFAULT ';'\n);\n\n"
-        "CREATE INDEX c ON a (b); \nINSERT INTO a VALUES ('x')"
+        "-- orders; see above;\nCREATE TABLE a (\n  b CHAR(3) DEFAULT ';'\n);\n\n"
+        "CREATE INDEX c ON a (b); \nINSERT INTO a VALUES ('x')\n# the end"
     )
     assert statements_in(script) == [
-        "-- orders\nCREATE TABLE a (\n  b CHAR(3) DEFAULT ';'\n)",
+        "CREATE TABLE a (\n  b CHAR(3) DEFAULT ';'\n)",
         "CREATE INDEX c ON a (b)",
         "INSERT INTO a VALUES ('x')",
     ]
