@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import TrackError
@@ -51,9 +51,16 @@ class SqlProgram:
 
 
 def _selecting(context: TaskContext) -> SqlProgram:
+    return _asking(context, must_find=False)
+
+
+def _getting(context: TaskContext) -> SqlProgram:
+    return _asking(context, must_find=flag(context.params.get("expect-found"), True))
+
+
+def _asking(context: TaskContext, *, must_find: bool) -> SqlProgram:
     statement = Statement.of(context.params[SQL], context.where)
     values = Values(statement, context)
-    must_find = context.task.operation.type == "get" and flag(context.params.get("expect-found"), True)
     not_found = Verdict(0, "not found", "the statement gave no row")
 
     async def run(session: SqlSession, args: tuple[Any, ...]) -> Verdict:
@@ -65,9 +72,6 @@ def _selecting(context: TaskContext) -> SqlProgram:
 
 def _inserting(context: TaskContext) -> SqlProgram:
     """Insert new documents of a corpus, each in one transaction."""
-    if context.params.get("body") is not None:
-        what = f'task "{context.task.name}" writes a "body"'
-        raise TrackError(what, where=context.where, hint="on a SQL server it inserts documents of a corpus")
     index, documents = context.default_index(), corpus_of(context.params, context.documents, context.where)
     fresh = FreshDocuments(context, documents, [("body", Encoding.RAW)])
     inserted = 0
@@ -162,40 +166,62 @@ def _doing_nothing(context: TaskContext) -> SqlProgram:
     return _running(())
 
 
-_PROGRAMS: Mapping[str, Callable[[TaskContext], Program]] = {
-    "search": _selecting,
-    "get": _selecting,
-    "index": _inserting,
-    "bulk": _Bulk,
-    "create-index": _creating,
-    "delete-index": _deleting,
-    "refresh": _doing_nothing,
-    "force-merge": _analyzing,
-    "cluster-health": _doing_nothing,
-    "assert-count": _counting,
+def _no_statement(params: Mapping[str, Any], track: Track) -> str:
+    return (
+        "" if isinstance(params.get(SQL), str) else 'says no "sql": "SELECT ...", beside what it sends to Elasticsearch'
+    )
+
+
+def _no_table(params: Mapping[str, Any], track: Track) -> str:
+    lacking = [index.name for index in track.indices if index.table is None]
+    return f'creates "{lacking[0]}", whose index has no "table": a file with CREATE TABLE' if lacking else ""
+
+
+def _pattern(params: Mapping[str, Any], track: Track) -> str:
+    patterns = [name for name in to_delete(params, track.indices) if set(name) & set("*?")]
+    return f'deletes the pattern "{patterns[0]}", and tables are dropped by their names' if patterns else ""
+
+
+def _body(params: Mapping[str, Any], track: Track) -> str:
+    return 'writes a "body", and a SQL server gets documents of a corpus' if params.get("body") is not None else ""
+
+
+def _conflicts(params: Mapping[str, Any], track: Track) -> str:
+    return 'has "conflicts", and rows of a SQL server are new ones' if params.get("conflicts") is not None else ""
+
+
+@dataclass(frozen=True)
+class _SqlType:
+    """An operation type on a SQL server. `refuse` returns why nothing can be sent for its parameters, "" otherwise."""
+
+    compile: Callable[[TaskContext], Program]
+    refuse: Callable[[Mapping[str, Any], Track], str] = lambda params, track: ""
+
+
+_TYPES: Mapping[str, _SqlType] = {
+    "search": _SqlType(_selecting, _no_statement),
+    "get": _SqlType(_getting, _no_statement),
+    "index": _SqlType(_inserting, _body),
+    "bulk": _SqlType(_Bulk, _conflicts),
+    "create-index": _SqlType(_creating, _no_table),
+    "delete-index": _SqlType(_deleting, _pattern),
+    "refresh": _SqlType(_doing_nothing),
+    "force-merge": _SqlType(_analyzing),
+    "cluster-health": _SqlType(_doing_nothing),
+    "assert-count": _SqlType(_counting),
 }
 
 
 def program_of(context: TaskContext) -> Program:
     """Return the program of an operation on a SQL server, of a task that `require_sql` has let pass."""
-    return _PROGRAMS[context.task.operation.type](context)
+    return _TYPES[context.task.operation.type].compile(context)
 
 
 def require_sql(task: Task, track: Track) -> None:
     """Raise a TrackError for a task that nothing can be sent for to a SQL server."""
-    kind, params = task.operation.type, task.operation.params
-    if kind not in _PROGRAMS or task.operation.python:
-        what = f'task "{task.name}" ({kind}) has no SQL'
-        raise TrackError(what, hint="leave it out with --exclude-tasks, or race Elasticsearch")
-    if _PROGRAMS[kind] is _selecting and not isinstance(params.get(SQL), str):
-        what = f'task "{task.name}" ({kind}) says no "sql"'
-        raise TrackError(what, hint='give its operation "sql": "SELECT ...", beside what it sends to Elasticsearch')
-    if kind == "create-index":
-        for index in track.indices:
-            if index.table is None:
-                what = f'index "{index.name}" has no "table"'
-                raise TrackError(what, hint='"table": "orders.sql" names a file with CREATE TABLE beside the track')
-    if kind == "delete-index" and any(set(name) & set("*?") for name in to_delete(params, track.indices)):
-        raise TrackError(f'task "{task.name}" deletes a pattern', hint="a SQL server drops tables by their names")
-    if kind == "bulk" and params.get("conflicts") is not None:
-        raise TrackError(f'task "{task.name}" has "conflicts"', hint="rows of a SQL server are new ones")
+    operation = task.operation
+    known = None if operation.python else _TYPES.get(operation.type)
+    why = f"({operation.type}) has no SQL" if known is None else known.refuse(operation.params, track)
+    if why:
+        hint = "docs/sql.md says what a track gives; --exclude-tasks leaves the task out"
+        raise TrackError(f'task "{task.name}" {why}', hint=hint)
