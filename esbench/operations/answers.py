@@ -316,9 +316,10 @@ def shortened(answer: Any, share: float = 1.0) -> Any:
 
 def _short_part(value: Any, share: float) -> Any:
     """Return a document, a count or an error, with a digest in place of a long one; its rows stay beside it."""
-    rows = value.pop(ROWS, None) if isinstance(value, dict) else None
-    short = _digested(value) if len(_text(value)) > share * _MOST_BYTES else value
-    return short if rows is None else {**short, ROWS: _short_rows(rows)}
+    if isinstance(value, dict) and ROWS in value:
+        rest = {name: part for name, part in value.items() if name != ROWS}
+        return {**_short_part(rest, share), ROWS: _short_rows(value[ROWS])}
+    return _digested(value) if len(_text(value)) > share * _MOST_BYTES else value
 
 
 def _short_rows(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -376,7 +377,12 @@ def _exact_search(search: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sorted_rows(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return rows in an order that both kinds of servers share, with figures of 6 digits."""
-    return sorted(({name: _exact_node(value) for name, value in row.items()} for row in rows), key=_text)
+    return sorted(({name: _six_digits(value) for name, value in row.items()} for row in rows), key=_text)
+
+
+def _six_digits(value: Any) -> Any:
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain_value(float(f"{value:.6g}")) if is_figure else value
 
 
 def _exact_node(value: Any) -> Any:

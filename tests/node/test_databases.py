@@ -101,9 +101,7 @@ def test_both_languages_have_the_same_answers(home: Path, url: str) -> None:
     common = ("--track=order-analytics", "--test-mode", QUICK, f"--include-tasks={loaded},type:search,type:get")
     esbench("race", *common, f"--target-hosts={url}", "--race-id=elasticsearch")
     esbench("race", *common, "--distribution=mariadb", "--race-id=mariadb")
-    compared = esbench(
-        *("compare", "--baseline=elasticsearch", "--contender=mariadb", "--allow=node-host", "--allow=errors"),
-    )
+    compared = esbench("compare", "--baseline=elasticsearch", "--contender=mariadb")
     assert "same answers: sum-over-all (1), counts-per-day (1), group-by (1), list-page-1 (1)" in compared
     assert "detail (" in compared
     assert "other answers" not in compared
@@ -142,7 +140,7 @@ def test_faults_are_one_line(home: Path, server: Host, tmp_path: Path) -> None:
     assert "secret" not in denied
     assert "cannot be reached" in esbench(*track, "--target-hosts=mysql://root@127.0.0.1:1/shop", code=1)
     assert "names no database" in esbench(*track, f"--target-hosts=mysql://root@{where}", code=2)
-    assert 'says no "sql"' in esbench("race", "--track=orders", "--distribution=mariadb", "--test-mode", code=1)
+    assert 'index has no "table"' in esbench("race", "--track=orders", "--distribution=mariadb", "--test-mode", code=2)
     broken = esbench(*track, "--distribution=mariadb", "--node-settings=no_such_setting:1", code=1)
     assert "unknown variable 'no-such-setting=1'" in broken
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from esbench.errors import TrackError
-from esbench.operations.answers import AnswerMapping, plain_value
+from esbench.operations.answers import AnswerMapping, answer, exact, plain_value, shortened
 
 
 def mapping(**answer: Any) -> AnswerMapping:
@@ -60,3 +60,19 @@ def test_a_wrong_mapping_is_an_error(answer: Any) -> None:
 
 def test_no_mapping() -> None:
     assert AnswerMapping.of({}, "here") is None
+
+
+def test_of_a_long_document_the_rows_stay() -> None:
+    reply = {"found": True, "_source": {"id": 7, "text": "a" * 5000}}
+    found = answer(reply, "/orders/_doc/7", None, mapping(columns={"id": "_source.id"}))
+    short = shortened(found)
+    assert short["document"]["rows"] == [{"id": 7}]
+    assert short["document"]["digest"]
+    assert exact(found) == exact(answer(reply, "/orders/_doc/7", None, mapping(columns={"id": "_source.id"})))
+
+
+def test_many_rows_have_the_same_digest_in_any_order_and_of_either_kind_of_server() -> None:
+    rows = [{"n": n, "sum": n + 0.00000001} for n in range(1, 61)]
+    ours = shortened({"search": {"total": 60, "rows": rows}})["search"]["rows"]
+    theirs = shortened({"rows": [{"n": row["n"], "sum": row["n"]} for row in reversed(rows)]})["rows"]
+    assert ours["digest"] == theirs["digest"]
