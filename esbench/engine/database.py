@@ -75,7 +75,11 @@ class DatabaseProgram:
         version = _VERSION.search(said)
         if version is None:
             raise EngineError(f"{found} does not say its version", where=f"--distribution={distribution}")
-        return cls(path_of_it, "mariadb" if "mariadb" in said.lower() else "mysql", version[1])
+        product = "mariadb" if "mariadb" in said.lower() else "mysql"
+        if name is not None and product != distribution:
+            what = f"{found} is {product} {version[1]}"
+            raise EngineError(what, where=f"--distribution={distribution}", hint=f"say --distribution={product}")
+        return cls(path_of_it, product, version[1])
 
 
 class _DatabaseProcess(GuardedProcess):

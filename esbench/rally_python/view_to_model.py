@@ -35,10 +35,11 @@ def with_changes(track: model.Track, seen: view.TrackView, builder: TaskBuilder)
             raise TrackError(f'there is no challenge "{challenge.name}"', hint=did_you_mean(challenge.name, challenges))
     nothing = TrackRenderer(track.path.parent, RenderContext({}, "", "", 0.0))
     tasks = _Tasks(builder, Rendered(track.path.name, "", nothing))
+    tables = {index.name: index.table for index in track.indices}
     return replace(
         track,
         challenges=tuple(_challenge(challenges[challenge.name], challenge, tasks) for challenge in seen.challenges),
-        indices=tuple(model.Index(index.name, index.body or {}) for index in seen.indices),
+        indices=tuple(model.Index(index.name, index.body or {}, tables.get(index.name)) for index in seen.indices),
         data_streams=tuple(model.DataStream(stream.name) for stream in seen.data_streams),
         templates=model.Templates(
             legacy=tuple(map(_template, seen.templates)),

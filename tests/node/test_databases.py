@@ -139,6 +139,7 @@ def test_faults_are_one_line(home: Path, server: Host, tmp_path: Path) -> None:
     assert 'refuses the user "eve"' in denied
     assert "secret" not in denied
     assert "cannot be reached" in esbench(*track, "--target-hosts=mysql://root@127.0.0.1:1/shop", code=1)
+    assert "say --distribution=mariadb" in esbench(*track, "--distribution=mysql", code=1)
     assert "names no database" in esbench(*track, f"--target-hosts=mysql://root@{where}", code=2)
     assert 'index has no "table"' in esbench("race", "--track=orders", "--distribution=mariadb", "--test-mode", code=2)
     broken = esbench(*track, "--distribution=mariadb", "--node-settings=no_such_setting:1", code=1)
