@@ -31,7 +31,7 @@ from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.sql.connection import library
 from esbench.sql.operations import SQL, require_sql
-from esbench.sql.server import Database
+from esbench.sql.server import Database, work
 from esbench.sql.statements import Statement, Values
 from esbench.telemetry.device import Reading, Scene
 from esbench.telemetry.watch import Telemetry
@@ -58,6 +58,7 @@ class RacedDatabase:
         self._settings: Mapping[str, Any] = {}  # of the engine
         self._database: Database | None = None
         self._server_settings: Mapping[str, Any] = {}
+        self._before: Mapping[str, int] = {}  # counters
         if options.client_options.api_key is not None:
             raise UsageError("api_key is of Elasticsearch", where="--client-options", hint="give user and password")
         if options.corpus_cache == "stream":
@@ -108,7 +109,7 @@ class RacedDatabase:
             raise UsageError(what, where=str(host), hint="name one of them")
         self._database = Database(found[0], self._client_options)
         self.info = self._database.info()
-        self._server_settings = self._database.settings()
+        self._server_settings, self._before = self._database.settings(), self._database.counters()
 
     def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
@@ -149,13 +150,14 @@ class RacedDatabase:
             recording.warn(*telemetry.notes)
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
-        """Put the tables after the race into the record: their rows and bytes."""
+        """Put the tables after the race into the record, their rows and bytes, and what the server has done in it."""
         try:
-            tables = self.client.indices_facts(track.targets)
+            tables, counters = self.client.indices_facts(track.targets), self.client.counters()
         except ClusterError as error:
             recording.warn(f"no facts about the tables: {error}")
             return
-        facts = replace(recording.record.clusters["default"], indices=tables)
+        statistics = work(self._before, counters, sum(table["store_bytes"] for table in tables.values()))
+        facts = replace(recording.record.clusters["default"], indices=tables, statistics=statistics)
         recording.record = replace(recording.record, clusters={"default": facts})
 
     def explain(self, error: EsbenchError) -> str:

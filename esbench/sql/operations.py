@@ -22,7 +22,7 @@ from esbench.operations.parameters import flag
 from esbench.requests.programs import Program
 from esbench.requests.templates import Encoding
 from esbench.sql.client import SqlSession, SqlTurns
-from esbench.sql.statements import Statement, Values, quoted_name, statements_in
+from esbench.sql.statements import Statement, Values, counting, quoted_name, statements_in
 from esbench.sql.tuples import END, RowDocuments, columns_of, parameter
 
 SQL = "sql"  # the parameter of operations
@@ -153,8 +153,7 @@ def _running(statements: Sequence[str], done: Callable[[], None] = lambda: None)
 
 
 def _counting(context: TaskContext) -> SqlProgram:
-    table = context.default_index()
-    statement, judge = f"SELECT COUNT(*) FROM {quoted_name(table)}", judge_count(context)
+    statement, judge = counting(context.default_index()), judge_count(context)
 
     async def run(session: SqlSession, _: object) -> Verdict:
         return judge(int((await session.execute(statement)).rows[0][0]))

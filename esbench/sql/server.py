@@ -10,8 +10,9 @@ from typing import Any
 from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import ClusterError
+from esbench.record.model import Statistic
 from esbench.sql.connection import connect, explained, library
-from esbench.sql.statements import quoted_name
+from esbench.sql.statements import counting
 
 # What a comparison must know of a server: how safe a write is, and what it keeps in memory.
 _SETTINGS = (
@@ -20,6 +21,30 @@ _SETTINGS = (
     *("max_connections", "max_allowed_packet", "transaction_isolation", "tx_isolation", "character_set_server"),
     *("thread_handling", "performance_schema", "sql_mode"),
 )
+
+
+_TABLE = (
+    "SELECT TABLE_NAME AS name, CREATE_TIME AS made, DATA_LENGTH + INDEX_LENGTH AS bytes FROM information_schema.TABLES"
+    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
+)
+# Counters of the server: their name there, in the record, in the summary, and their unit.
+_COUNTERS = (
+    ("Innodb_data_read", "innodb_read_bytes", "Data read by InnoDB", "bytes"),
+    ("Innodb_data_written", "innodb_written_bytes", "Data written by InnoDB", "bytes"),
+    ("Innodb_os_log_written", "innodb_log_bytes", "Redo log written", "bytes"),
+    ("Innodb_buffer_pool_reads", "innodb_pool_misses", "Reads that missed the buffer pool", ""),
+    ("Innodb_row_lock_time", "innodb_lock_time_ms", "Time in waits for row locks", "ms"),
+)
+
+
+def work(before: Mapping[str, int], after: Mapping[str, int], store_bytes: int) -> dict[str, Statistic]:
+    """Return what a race added to the counters of a server, and the bytes of its tables, as rows of the summary."""
+    found: dict[str, Statistic] = {
+        name: {"label": label, "value": after[there] - before[there], "unit": unit}
+        for there, name, label, unit in _COUNTERS
+        if there in before and there in after
+    }
+    return found | {"store_size_bytes": {"label": "Store size", "value": store_bytes, "unit": "bytes"}}
 
 
 class Database:
@@ -51,6 +76,12 @@ class Database:
         rows = self.ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
         return {row["Variable_name"]: row["Value"] for row in rows}
 
+    def counters(self) -> dict[str, int]:
+        """Return what the server has counted since its start, by its own names."""
+        names = ",".join(f"'{name}'" for name, *_ in _COUNTERS)
+        rows = self.ask(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+        return {row["Variable_name"]: int(row["Value"]) for row in rows}
+
     def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
         """Return the tables of these names that exist, each with when it was created in place of a UUID."""
         return {row["name"]: IndexIdentity(f"{row['name']} {row['made']}", False) for row in self._tables(names)}
@@ -59,8 +90,7 @@ class Database:
         """Return table -> docs (its rows, counted), store_bytes (data and indexes as the server estimates them)."""
         facts = {}
         for row in self._tables(names):
-            statement = f"SELECT COUNT(*) AS docs FROM {quoted_name(row['name'])}"
-            (counted,) = self.ask(statement, timeout_s=timeout_s)
+            (counted,) = self.ask(counting(row["name"]), timeout_s=timeout_s)
             facts[row["name"]] = {"docs": int(counted["docs"]), "store_bytes": int(row["bytes"] or 0)}
         return facts
 
@@ -74,16 +104,7 @@ class Database:
         return found[name]["docs"] if name in found else None
 
     def _tables(self, names: Iterable[str]) -> list[Mapping[str, Any]]:
-        wanted = tuple(names)
-        if not wanted:
-            return []
-        columns = "TABLE_NAME AS name, CREATE_TIME AS made, DATA_LENGTH + INDEX_LENGTH AS bytes"
-        places = ",".join("?" * len(wanted))
-        return self.ask(
-            f"SELECT {columns} FROM information_schema.TABLES"
-            f" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({places})",
-            wanted,
-        )
+        return [row for name in names for row in self.ask(_TABLE, (name,))]
 
     def ask(
         self, statement: str, args: Sequence[object] = (), *, timeout_s: float | None = None

@@ -78,3 +78,8 @@ class Values:
 def quoted_name(name: str) -> str:
     """Return the name of a table as SQL takes it, in backticks."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def counting(table: str) -> str:
+    """Return the statement that counts the rows of a table, as its column docs."""
+    return f"SELECT COUNT(*) AS docs FROM {quoted_name(table)}"  # the name is in backticks  # nosec B608

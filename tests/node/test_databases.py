@@ -86,6 +86,8 @@ def test_orders_are_asked_in_sql_on_a_server_of_esbenchs_own(home: Path) -> None
     assert (record.status, cluster.distribution, cluster.pipeline) == ("complete", "mariadb", "embedded")
     assert cluster.indices["order-analytics"]["docs"] == 1000
     assert cluster.cluster_settings["innodb_flush_log_at_trx_commit"] == "1"
+    assert cluster.statistics["store_size_bytes"]["value"] > 100_000
+    assert cluster.statistics["innodb_log_bytes"]["value"] > 100_000
     assert cluster.nodes[0].memory_bytes == psutil.virtual_memory().total
     types = {task.name: task.operation_type for task in record.tasks}
     assert (types["group-by"], types["detail"], types["bulk-load"]) == ("search", "get", "bulk")
