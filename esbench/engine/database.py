@@ -42,6 +42,7 @@ _PACKAGES = {
 }
 _VERSION = re.compile(r"Ver (\d+(?:\.\d+)+)")
 _SETTING = re.compile(r"[a-z][\w.-]*", re.ASCII)
+_OWN = ("datadir", "tmpdir", "socket", "pid-file", "port", "bind-address", "init-file")  # settings
 _INSTALL_S, _START_S = 60.0, 60.0
 _MOST_CONNECTIONS = 10_000
 
@@ -89,20 +90,47 @@ class _DatabaseProcess(GuardedProcess):
         super().__init__("node-0", folder, folder / "logs" / "console.log", user, saved_logs)
         self.folder = folder
 
-    def prepare(self) -> None:
-        """Make the folder, which belongs to the server's user."""
+    @property
+    def option_file(self) -> Path:
+        return self.folder / "my.cnf"
+
+    @property
+    def init_file(self) -> Path:
+        """The file of the statements that the server begins with."""
+        return self.folder / "init.sql"
+
+    def prepare(self, settings: Mapping[str, Any]) -> None:
+        """Make the folder with its files, which belong to the server's user.
+
+        EngineError if the folder exists (it is another server's), or cannot be written: nothing of it is left then.
+        """
         with disk_errors("making the folder of a server", self.folder):
             open_folder(self.folder.parent)
-            self.folder.mkdir(mode=0o700)
-            for name in ("data", "temp", "logs"):
-                (self.folder / name).mkdir(mode=0o700)
-            if self._user is not None:
+            self.folder.mkdir(mode=0o700)  # for its settings, data and logs
+            try:
+                for name in ("data", "temp", "logs"):
+                    (self.folder / name).mkdir(mode=0o700)
+                lines = [name if value is None else f"{name}={_quoted(value)}" for name, value in settings.items()]
+                self.option_file.write_text("\n".join(["[mysqld]", *lines, ""]), "utf-8")
+                statement = f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;\n"
+                self.init_file.write_text(statement, "utf-8")
                 for path in (self.folder, *self.folder.iterdir()):
-                    os.chown(path, self._user, self._user)
+                    path.chmod(0o700 if path.is_dir() else 0o600)
+                    if self._user is not None:
+                        os.chown(path, self._user, self._user)
+            except BaseException:
+                self._remove_folder()
+                raise
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start the server. EngineError if its process cannot be started."""
         self._launch(command, environment, self.folder / "kept")
+
+
+def _quoted(value: Any) -> str:
+    """Return a value as an option file has it."""
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class DatabaseEngine:
@@ -125,6 +153,8 @@ class DatabaseEngine:
         for name in node.node_settings:
             if not _SETTING.fullmatch(name):
                 raise UsageError(f'"{name}" is no name of a setting', where="--node-settings")
+            if name.replace("_", "-") in _OWN:
+                raise UsageError(f'"{name}" is set by esbench', where="--node-settings", hint="leave it out")
         self._process: _DatabaseProcess | None = None
 
     @cached_property
@@ -154,12 +184,14 @@ class DatabaseEngine:
             private_folder(options.logs)
         process = _DatabaseProcess(folders.nodes / options.race_id / "node-0", user, options.logs / "node-0")
         self.require()
-        process.prepare()  # which fails, and leaves it alone, if the folder is that of another server
-        self._process = process
         (port,) = free_ports(1)
+        process.prepare(self._settings(process.folder, port))
+        self._process = process
         try:
             self._install(process, user)
-            process.launch(self._command(process, port), self._environment(process))
+            process.launch(
+                [*self._with_settings(process), f"--init-file={process.init_file}"], self._environment(process)
+            )
             self._wait(process, port)
         except BaseException:
             self.stop()
@@ -187,17 +219,16 @@ class DatabaseEngine:
 
     def _install(self, process: _DatabaseProcess, user: int | None) -> None:
         """Make the system tables, with a user without a password, who can only come from this host."""
-        data, given = process.folder / "data", self._given()
         if self.program.product == "mysql":
-            command = [str(self.program.path), "--no-defaults", "--initialize-insecure", f"--datadir={data}", *given]
+            command = [*self._with_settings(process), "--initialize-insecure"]
         else:
             base = self.program.path.parent.parent
             beside = os.pathsep.join([str(base / folder) for folder in ("bin", "scripts")] + [self._path])
             script = shutil.which("mariadb-install-db", path=beside) or shutil.which("mysql_install_db", path=beside)
             if script is None:
                 raise EngineError("mariadb-install-db is not installed", hint=f"install {_PACKAGES['mariadb']}")
-            command = [script, "--no-defaults", f"--basedir={base}", f"--datadir={data}", "--skip-test-db"]
-            command += ["--auth-root-authentication-method=normal", f"--tmpdir={process.folder / 'temp'}", *given]
+            command = [script, f"--defaults-file={process.option_file}", f"--basedir={base}", "--skip-test-db"]
+            command += ["--auth-root-authentication-method=normal"]
         who: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         try:
             made = subprocess.Popen(
@@ -226,6 +257,9 @@ class DatabaseEngine:
             hint = f"install {_PACKAGES[self.program.product]}" if "Could not find" in told else ""
             raise EngineError(f"{command[0]} failed: {' '.join(said[:2])}", hint=hint)
 
+    def _with_settings(self, process: _DatabaseProcess) -> list[str]:
+        return [str(self.program.path), f"--defaults-file={process.option_file}"]
+
     @property
     def _path(self) -> str:
         return os.pathsep.join((self._options.environment.get("PATH", os.defpath), *_FOLDERS_OF_SERVERS))
@@ -233,41 +267,30 @@ class DatabaseEngine:
     def _environment(self, process: _DatabaseProcess) -> dict[str, str]:
         return {"PATH": self._path, "HOME": str(process.folder), "TMPDIR": str(process.folder / "temp"), "LC_ALL": "C"}
 
-    def _command(self, process: _DatabaseProcess, port: int) -> list[str]:
+    def _settings(self, folder: Path, port: int) -> dict[str, Any]:
+        """Return the settings of the server in its folder: esbench's, then the user's, which win."""
         node = self._options.node
-        script = process.folder / "init.sql"
-        script.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;\n", "utf-8")
-        script.chmod(0o644)
-        settings: dict[str, Any] = {
-            "datadir": process.folder / "data",
-            "tmpdir": process.folder / "temp",
+        given = {name.replace("_", "-"): value for name, value in node.node_settings.items()}
+        return {
+            "datadir": folder / "data",
+            "tmpdir": folder / "temp",
             "socket": "s",  # in the folder of the data: the path of a socket is short
-            "pid-file": process.folder / "pid",
+            "pid-file": folder / "pid",
             "port": port,
             "bind-address": "127.0.0.1",
-            "init-file": script,
             "max-connections": _MOST_CONNECTIONS,
             "innodb-buffer-pool-size": node.heap_bytes,
+            **({"mysqlx": 0} if self.program.product == "mysql" else {}),
+            **given,
         }
-        if self.program.product == "mysql":
-            settings["mysqlx"] = 0
-        own = [f"--{name}={value}" for name, value in settings.items()]
-        return [str(self.program.path), "--no-defaults", *own, *self._given()]  # the last one wins
-
-    def _given(self) -> list[str]:
-        """Return the user's settings as options of the server."""
-        texts = {
-            name.replace("_", "-"): int(value) if isinstance(value, bool) else value
-            for name, value in self._options.node.node_settings.items()
-        }
-        return [f"--{name}={value}" for name, value in texts.items()]
 
     def _wait(self, process: _DatabaseProcess, port: int) -> None:
         deadline = time.monotonic() + _START_S
         while True:
             self._progress.check()
             if reason := self.failure():
-                raise EngineError(reason, hint="it was started with --node-settings" if self._given() else "")
+                given = self._options.node.node_settings
+                raise EngineError(reason, hint="it was started with --node-settings" if given else "")
             try:
                 with socket.create_connection(("127.0.0.1", port), timeout=1.0) as link:
                     if link.recv(5):

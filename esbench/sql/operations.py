@@ -107,16 +107,22 @@ class _Bulk(BulkProgram):
 
     def client(self, slot: int, headers: bytes) -> Any:
         """Return the SqlTurns of a client slot."""
-        return SqlTurns(super().client(slot, headers).draw, self._run)
+        draw = super().client(slot, headers).draw
+        return SqlTurns(lambda: self._insert(draw()), self._run)
 
-    async def _run(self, session: SqlSession, piece: Piece) -> Verdict:
-        part, table = piece.part, piece.target.index
-        assert part is not None
-        assert table is not None
-        part.end = max(part.end, piece.end)
-        head = _insert_into(table, self._columns[part.file])
-        inserted = await session.query(b"%b %b" % (head.encode(), bytes(piece.lines[:-END])), f"{head} (...)")
-        self.acknowledged[table] += inserted
+    def _insert(self, piece: Piece) -> tuple[Piece, str, bytes]:
+        """Return a bulk with the head of its statement, and the statement."""
+        assert piece.part is not None
+        assert piece.target.index is not None
+        head = _insert_into(piece.target.index, self._columns[piece.part.file])
+        return piece, head, b"%b %b" % (head.encode(), bytes(piece.lines[:-END]))
+
+    async def _run(self, session: SqlSession, drawn: tuple[Piece, str, bytes]) -> Verdict:
+        piece, head, statement = drawn
+        assert piece.part is not None
+        piece.part.end = max(piece.part.end, piece.end)
+        inserted = await session.query(statement, f"{head} (...)")
+        self.acknowledged[piece.target.index or ""] += inserted
         return Verdict(inserted)
 
 

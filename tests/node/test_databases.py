@@ -146,6 +146,8 @@ def test_faults_are_one_line(home: Path, server: Host, tmp_path: Path) -> None:
     assert 'index has no "table"' in esbench("race", "--track=orders", "--distribution=mariadb", "--test-mode", code=2)
     broken = esbench(*track, "--distribution=mariadb", "--node-settings=no_such_setting:1", code=1)
     assert "unknown variable 'no-such-setting=1'" in broken
+    port = esbench(*track, "--distribution=mariadb", "--node-settings=port:3306", code=2)
+    assert '"port" is set by esbench' in port
 
 
 def test_a_server_that_dies_ends_the_race_with_the_end_of_its_log(home: Path) -> None:
