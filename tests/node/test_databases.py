@@ -92,8 +92,7 @@ def test_orders_are_asked_in_sql_on_a_server_of_esbenchs_own(home: Path) -> None
     types = {task.name: task.operation_type for task in record.tasks}
     assert (types["group-by"], types["detail"], types["bulk-load"]) == ("search", "get", "bulk")
     assert all(task.errors == 0 for task in record.tasks)
-    group_by = next(task for task in record.tasks if task.name == "group-by")
-    assert group_by.telemetry["host"]["by_node"]["node-0"]["resident_peak_bytes"] > 10_000_000
+    assert record.telemetry["host"]["samples"] > 0  # of its process
     assert "mariadb" in said
     assert not psutil.pid_exists(cluster.settings["pids"][0])
 
