@@ -3,7 +3,8 @@
     python benchmarks/sql_clients.py [--seconds=5]       half a minute; needs mariadbd, aiomysql, mysql-connector-python
 
 A MariaDB of esbench's engine runs on core 0, each library in a process on core 1. CPU is the process's user and system
-time for each request, in us; the ratio is to asyncmy's prepared statements. A library that is not installed has no row.
+time for each request, in us (of esbench its load worker's, start included); the ratio is to asyncmy's prepared
+statements. A library that is not installed has no row.
 """
 
 from __future__ import annotations
@@ -24,16 +25,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from programs import ESBENCH
 from tabulate import tabulate
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
 from esbench.engine.base import NodeOptions
 from esbench.engine.database import DatabaseEngine
 from esbench.engine.embedded import EmbeddedOptions
+from esbench.record.store import RaceStore
 from esbench.sql.server import Database
 
 ROWS = 10_000
 STATEMENT = "SELECT * FROM orders WHERE id = {}"
+TRACK = f"""
+version: 2
+indices: [{{name: orders}}]
+variables: [{{name: number, type: range, from: 0, to: {ROWS - 1}}}]
+schedule:
+  - name: get
+    operation: {{operation-type: get, id: "$[[number]]", sql: "{STATEMENT.format("$[[number]]")}"}}
+    clients: CLIENTS
+    time-period: SECONDS
+"""
 Ask = Callable[[int], Awaitable[Any]]
 
 
@@ -98,6 +111,23 @@ async def measured(library: str, host: Host, clients: int, seconds: float) -> tu
     return sent / seconds, cpu_s / sent * 1e6
 
 
+def of_esbench(folder: Path, url: str, clients: int, seconds: float) -> tuple[float, float]:
+    """Return requests per second of a race with one load worker, and us of that worker's CPU for each."""
+    home = folder / f"home-{clients}"
+    (folder / "track.yml").write_text(TRACK.replace("CLIENTS", str(clients)).replace("SECONDS", f"{seconds:g}"))
+    subprocess.run(
+        [*ESBENCH, "race", f"--track-path={folder}", f"--target-hosts={url}", "--workers=1", "--quiet", "--no-answers"],
+        env={**os.environ, "ESBENCH_HOME": str(home), "MYSQL_PWD": ""},
+        stdout=subprocess.DEVNULL,
+        check=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, {1}),
+    )
+    record = RaceStore(home).load("last")
+    (task,) = record.tasks
+    cpu_s = sum(driver.cpu_s for driver in record.drivers)
+    return task.requests / seconds, cpu_s / task.requests * 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -134,6 +164,8 @@ def main() -> None:
                 (alone, alone_us), (many, many_us) = json.loads(done.stdout)
                 least = least or many_us
                 rows.append((library, alone, alone_us, many, many_us, many_us / least))
+            (alone, alone_us), (many, many_us) = (of_esbench(home, url, clients, args.seconds) for clients in (1, 8))
+            rows.append(("esbench's client", alone, alone_us, many, many_us, many_us / least))
         finally:
             engine.stop()
     headers = ("library", "1 client: req/s", "CPU us", "8 clients: req/s", "CPU us", "ratio")
