@@ -146,7 +146,6 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.store import check_race_id, new_race_id
-    from esbench.sql.connection import with_password
     from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track
     from esbench.units import parse_ratio, parse_size
@@ -172,7 +171,10 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     if named_hosts:
         is_sql = names_sql_server(named_hosts) and flags["pipeline"] != HTTP
         hosts, client_options = (parse_sql_host if is_sql else parse_hosts)(named_hosts, client_options)
-        client_options = with_password(client_options) if is_sql else client_options
+        if is_sql:
+            from esbench.sql.connection import with_password
+
+            client_options = with_password(client_options)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),

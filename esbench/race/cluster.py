@@ -203,27 +203,13 @@ class RacedCluster:
         """
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
-        series = TelemetryWriter(self._folder.append_telemetry)
-
-        def keep(device: str, reading: Reading, time_s: float) -> None:
-            series.add(reading.columns(device), time_s, reading.figures)
-            audience.read(device, reading)
-
         with Cluster(self.client.urls, limited) as cluster:
             scene = Scene(cluster, self.info, track.targets, self._folder.logs, self.pids, workers)
-            devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
-            telemetry = Telemetry(cluster, track.targets, devices, clock, keep)
-            try:
-                with telemetry:
-                    yield telemetry
-                    with self._progress.job("waiting for the last of telemetry", announce=False):
-                        telemetry.close()
-            finally:
-                telemetry.close(in_a_hurry=True)  # when it could not begin; else it is closed already
-                recording.tell(telemetry.news())
-                facts = replace(self.facts(), statistics=telemetry.statistics())
-                recording.record = replace(recording.record, telemetry=telemetry.report(), clusters={"default": facts})
-                recording.warn(*telemetry.notes)
+            with watching(
+                *(self._options, scene, self._folder, self._progress),
+                *(recording, audience, clock, self.facts),
+            ) as telemetry:
+                yield telemetry
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the state of the cluster after the race into the record, with warnings about interference."""
@@ -268,6 +254,42 @@ class RacedCluster:
         except ClusterError as error:  # a managed cluster may hide them
             self._progress.warn(f"no facts about the nodes: {error}")
         return info
+
+
+@contextmanager
+def watching(
+    options: RaceOptions,
+    scene: Scene,
+    folder: RaceFolder,
+    progress: Progress,
+    recording: RecordWriter,
+    audience: Listener,
+    clock: Callable[[], float],
+    facts: Callable[[], ClusterFacts],
+) -> Iterator[Telemetry]:
+    """Run the chosen telemetry devices in a scene; put their results into the record, however that ends.
+
+    `facts` returns those about the cluster or server as they are known at the end.
+    """
+    series = TelemetryWriter(folder.append_telemetry)
+
+    def keep(device: str, reading: Reading, time_s: float) -> None:
+        series.add(reading.columns(device), time_s, reading.figures)
+        audience.read(device, reading)
+
+    devices = [chosen.kind(scene, chosen.params) for chosen in options.telemetry]
+    telemetry = Telemetry(scene.asked, scene.targets, devices, clock, keep)
+    try:
+        with telemetry:
+            yield telemetry
+            with progress.job("waiting for the last of telemetry", announce=False):
+                telemetry.close()
+    finally:
+        telemetry.close(in_a_hurry=True)  # when it could not begin; else it is closed already
+        recording.tell(telemetry.news())
+        found = replace(facts(), statistics=telemetry.statistics())
+        recording.record = replace(recording.record, telemetry=telemetry.report(), clusters={"default": found})
+        recording.warn(*telemetry.notes)
 
 
 def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:

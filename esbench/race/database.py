@@ -20,20 +20,19 @@ from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
-from esbench.race.cluster import embedded_options
+from esbench.race.cluster import embedded_options, watching
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
 from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
-from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.sql.connection import library
 from esbench.sql.operations import SQL, require_sql
 from esbench.sql.server import Database, work
 from esbench.sql.statements import Statement, Values
-from esbench.telemetry.device import Reading, Scene
+from esbench.telemetry.device import Scene
 from esbench.telemetry.watch import Telemetry
 
 
@@ -128,26 +127,12 @@ class RacedDatabase:
         workers: tuple[int, ...],
     ) -> Iterator[Telemetry]:
         """Run the telemetry devices that ask no cluster while the steps run; put their results into the record."""
-        series = TelemetryWriter(self._folder.append_telemetry)
-
-        def keep(device: str, reading: Reading, time_s: float) -> None:
-            series.add(reading.columns(device), time_s, reading.figures)
-            audience.read(device, reading)
-
         scene = Scene(None, self.info, track.targets, self._folder.logs, self.pids, workers)
-        devices = [chosen.kind(scene, chosen.params) for chosen in self._options.telemetry]
-        telemetry = Telemetry(None, (), devices, clock, keep)
-        try:
-            with telemetry:
-                yield telemetry
-                telemetry.close()
-        finally:
-            telemetry.close(in_a_hurry=True)
-            recording.tell(telemetry.news())
-            recording.record = replace(
-                recording.record, telemetry=telemetry.report(), clusters={"default": self.facts()}
-            )
-            recording.warn(*telemetry.notes)
+        with watching(
+            *(self._options, scene, self._folder, self._progress),
+            *(recording, audience, clock, self.facts),
+        ) as telemetry:
+            yield telemetry
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the tables after the race into the record, their rows and bytes, and what the server has done in it."""

@@ -65,22 +65,25 @@ class Database:
         )
         version = re.match(r"[\d.]*", row["version"])
         distribution = "mariadb" if "mariadb" in row["version"].lower() else "mysql"
-        ids = self.ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uid', 'server_uuid')")
-        own = ids[0]["Value"] if ids else f"{row['name']}:{self.host.port}"
+        ids = self._global("VARIABLES", ("server_uid", "server_uuid"))
+        own = next(iter(ids.values()), f"{row['name']}:{self.host.port}")
         uid = re.sub(r"\W", "-", f"{own}-{self.host.database}")  # a name of files, too
         return ClusterInfo(distribution, version[0] if version else "0", row["build"], name=row["name"], uuid=uid)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that figures depend on, by name: how safe a write is, what is kept in memory."""
-        names = ",".join(f"'{name}'" for name in _SETTINGS)
-        rows = self.ask(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
-        return {row["Variable_name"]: row["Value"] for row in rows}
+        return self._global("VARIABLES", _SETTINGS)
 
     def counters(self) -> dict[str, int]:
         """Return what the server has counted since its start, by its own names."""
-        names = ",".join(f"'{name}'" for name, *_ in _COUNTERS)
-        rows = self.ask(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
-        return {row["Variable_name"]: int(row["Value"]) for row in rows}
+        found = self._global("STATUS", [name for name, *_ in _COUNTERS])
+        return {name: int(value) for name, value in found.items()}
+
+    def _global(self, what: str, names: Iterable[str]) -> dict[str, str]:
+        """Return those of the server's VARIABLES, or of its STATUS, that it has, by name."""
+        listed = ",".join(f"'{name}'" for name in names)
+        rows = self.ask(f"SHOW GLOBAL {what} WHERE Variable_name IN ({listed})")
+        return {row["Variable_name"]: row["Value"] for row in rows}
 
     def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
         """Return the tables of these names that exist, each with when it was created in place of a UUID."""
