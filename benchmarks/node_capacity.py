@@ -4,9 +4,9 @@
     python benchmarks/node_capacity.py apart [TASK]...         two searches of each, one after the other
     python benchmarks/node_capacity.py threads                 two duels: one search thread against four
 
-Tasks: get-by-id, term-query, insert, mixed (reads by id while 200 orders a second are inserted). A search takes 5 to 15
-min, a duel four rounds of that. `interleaved` exits with 1 if fewer than three in four agree within 10 %, `threads` if
-a duel does not call the node with one thread. Races and sessions are kept in $ESBENCH_HOME.
+Tasks: get-by-id, term-query, insert, mixed (reads by id while 200 orders a second are inserted). A search takes at most
+--budget (15m), a duel four rounds of that. `interleaved` exits with 1 if fewer than three in four agree within 10 %,
+`threads` if a duel does not call the node with one thread. Races and sessions are kept in $ESBENCH_HOME.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ TASKS = {
     "insert": ("--track=orders", "--task=insert", "--objective=p99<50ms"),
     "mixed": ("--track=mixed", "--task=get-by-id", "--while=insert@200", "--objective=p99<20ms"),
 }
-BUDGET = "--search-budget=15m"
 ONE_THREAD, FOUR_THREADS = (f"node-settings=thread_pool.search.size:{threads}" for threads in (1, 4))
 
 
@@ -52,26 +51,26 @@ def found_of(race_id: str) -> FoundCapacity:
     return search.found
 
 
-def interleaved(task: str) -> list[FoundCapacity]:
+def interleaved(task: str, budget: str) -> list[FoundCapacity]:
     """Search twice at once: a duel of a node's indices with others of its own."""
-    run("duel", "--capacity", "--rounds=1", BUDGET, *TASKS[task], "--baseline=", "--contender=")
+    run("duel", "--capacity", "--rounds=1", f"--search-budget={budget}", *TASKS[task], "--baseline=", "--contender=")
     return [found_of(race.race_id) for race in SessionStore(esbench_home()).load("last").plan if race.race_id]
 
 
-def apart(task: str) -> list[FoundCapacity]:
+def apart(task: str, budget: str) -> list[FoundCapacity]:
     """Search twice, one after the other, each on a fresh node."""
     found = []
     for _ in range(2):
-        run("capacity", "--budget=15m", "--sustain=0s", *TASKS[task])
+        run("capacity", f"--budget={budget}", "--sustain=0s", *TASKS[task])
         found.append(found_of("last"))
     return found
 
 
-def differences(names: Sequence[str], is_interleaved: bool) -> int:
+def differences(names: Sequence[str], budget: str, is_interleaved: bool) -> int:
     """Search each task twice and print by how much the capacities differ; 1 if too few agree."""
     rows, agree = [], 0
     for name in names:
-        first, second = (interleaved if is_interleaved else apart)(name)
+        first, second = (interleaved if is_interleaved else apart)(name, budget)
         off = second.rate_per_s / first.rate_per_s - 1
         agree += first.is_known and second.is_known and abs(off) <= WITHIN
         rows.append((name, *(text for each in (first, second) for text in (_text(each), each.why)), f"{off:+.1%}"))
@@ -85,15 +84,20 @@ def _text(found: FoundCapacity) -> str:
     return f"{found.rate_per_s:,.0f}/s [{found.low_per_s:,.0f}, {found.high_per_s:,.0f}]"
 
 
-def threads() -> int:
+def threads(budget: str) -> int:
     """Race two duels of one search thread against four; 1 if one of them does not call it."""
     called = []
     for seed in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "comparison.json"
             run(
-                *("duel", "--capacity", "--rounds=4", BUDGET, f"--seed={seed}", *TASKS["term-query"]),
-                *(f"--baseline={FOUR_THREADS}", f"--contender={ONE_THREAD}", f"--report-file={file}"),
+                *("duel", "--capacity", "--rounds=4", f"--search-budget={budget}", f"--seed={seed}"),
+                *(
+                    *TASKS["term-query"],
+                    f"--baseline={FOUR_THREADS}",
+                    f"--contender={ONE_THREAD}",
+                    f"--report-file={file}",
+                ),
             )
             rows = json.loads(file.read_text())["rows"]
         called += [row["verdict"] for row in rows if row["metric"] == "Capacity"]
@@ -105,12 +109,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("interleaved", "apart", "threads"))
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"of {', '.join(TASKS)}; all by default")
+    parser.add_argument("--budget", default="15m", help="of each search")
     args = parser.parse_args()
     if unknown := set(args.tasks) - TASKS.keys():
         parser.error(f"{', '.join(sorted(unknown))}: known are {', '.join(TASKS)}")
     if args.what == "threads":
-        sys.exit(threads())
-    sys.exit(differences(args.tasks or tuple(TASKS), args.what == "interleaved"))
+        sys.exit(threads(args.budget))
+    sys.exit(differences(args.tasks or tuple(TASKS), args.budget, args.what == "interleaved"))
 
 
 if __name__ == "__main__":

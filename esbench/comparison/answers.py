@@ -119,7 +119,8 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
     reason = one.reasons.get(task) or other.reasons.get(task) or ""
     if not ours or not theirs:
         return TaskAnswers(task, reason=reason or "only one side has answers")
-    if _gives_rows(ours) != _gives_rows(theirs):
+    gives_rows = {_gives_rows(ours), _gives_rows(theirs)}
+    if len(gives_rows) > 1:
         if one.seed != other.seed:
             return TaskAnswers(task, reason="the sides have two seeds, and so ask for different values")
         ours, theirs = _by_number(ours), _by_number(theirs)
@@ -128,7 +129,7 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
         return TaskAnswers(task, reason="the sides ask for different values")
     stable = [key for key in common if ours[key].is_stable and theirs[key].is_stable]
     compared = [each[key].answer for each in (ours, theirs) for key in stable]
-    why = "" if _gives_rows(ours) or _gives_rows(theirs) else _why_loosely(task, one, other, compared)
+    why = "" if True in gives_rows else _why_loosely(task, one, other, compared)
     found = {key: _is_same_answer(ours[key].answer, theirs[key].answer, loosely=bool(why)) for key in stable}
     differing = [key for key, is_same in found.items() if is_same is False]
     if not stable:

@@ -248,7 +248,8 @@ static PyObject *Meter_fold(Meter *m, PyObject *none) {
         add_to(tally, "bytes_sent", m->bytes_sent) || add_to(tally, "bytes_received", m->bytes_received))
         return NULL;
     m->due = m->waited = m->sent = m->requests = m->in_window = m->bytes_sent = m->bytes_received = 0;
-    for (int status = 0; status < STATUSES; status++) {
+    m->statuses[0] = 0; /* of requests without a status */
+    for (int status = 1; status < STATUSES; status++) {
         if (m->statuses[status] && DO(tally, "add_status", "iI", status, m->statuses[status]))
             return NULL;
         m->statuses[status] = 0;

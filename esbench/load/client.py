@@ -219,7 +219,7 @@ class TemplateClient(Lane, Client):
 
     def on_failure(self, kind: str, detail: str) -> None:
         failed_ns = clock_ns()
-        self.meter.exchanged(self.link, None, failed_ns, self.warmup)
+        self.meter.exchanged(self.link, 0, failed_ns, self.warmup)
         self._fail(failed_ns, Verdict(0, kind, detail))
 
     def _fail(self, at_ns: int, verdict: Verdict, status: int | None = None, body: bytes = b"") -> None:

@@ -64,8 +64,8 @@ class Meter:
         """Count any request, good or failed, in any segment."""
         raise NotImplementedError
 
-    def exchanged(self, link: Link, status: int | None, at_ns: int, warmup: bool) -> None:
-        """Count the bytes of a link's last request and its reply, whose status is None if there was none."""
+    def exchanged(self, link: Link, status: int, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link's last request and its reply, whose status is 0 if it has none."""
         raise NotImplementedError
 
     def fold(self) -> None:
@@ -102,7 +102,8 @@ class Meter:
         tally = self._tally
         tally.bytes_sent += link.bytes_sent
         tally.bytes_received += link.bytes_received
-        tally.statuses[status] = tally.statuses.get(status, 0) + 1
+        if status:
+            tally.add_status(status)
         tally.requests += 1
         tally.units += verdict.units
         if self.is_in_window:

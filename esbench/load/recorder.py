@@ -121,8 +121,8 @@ class Recorder(Meter):
             if error == TIMEOUT:
                 part.beyond.add(received_ns - sent_ns)
 
-    def exchanged(self, link: Link | None, status: int | None, at_ns: int, warmup: bool) -> None:
-        """Count the bytes of a link's last request and its reply, whose status is None if there was none.
+    def exchanged(self, link: Link | None, status: int, at_ns: int, warmup: bool) -> None:
+        """Count the bytes of a link's last request and its reply, whose status is 0 if it has none.
 
         `link` is None for a connection of a client library, whose bytes are not known.
         """
@@ -130,7 +130,7 @@ class Recorder(Meter):
         if link is not None:
             tally.bytes_sent += link.bytes_sent
             tally.bytes_received += link.bytes_received
-        if status is not None:
+        if status:
             tally.add_status(status)
 
     def never_sent(self, now_ns: int, waited: Counts) -> None:

@@ -176,7 +176,7 @@ class ScriptLane(Client):
         if part.sent_ns:
             self._owner.loop.recorder.part(part.name, part.sent_ns, part.received_ns, self._turn.warmup, error)
 
-    def _count_exchange(self, status: int | None, at_ns: int) -> None:
+    def _count_exchange(self, status: int, at_ns: int) -> None:
         self._owner.loop.recorder.exchanged(self.link, status, at_ns, self._turn.warmup)
 
     @property
@@ -215,7 +215,7 @@ class ScriptLane(Client):
     def on_failure(self, kind: str, detail: str) -> None:
         failed_ns = clock_ns()
         self._ended(failed_ns)
-        self._count_exchange(None, failed_ns)
+        self._count_exchange(0, failed_ns)
         if self._reply is not None and not self._reply.done():
             self._reply.set_exception(RequestFailed(kind, detail))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from esbench.load.client import Client, Route
+from esbench.load.client import Route
+from esbench.load.coroutine_client import CoroutineClient
 from esbench.load.hosts import HostChoice
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
@@ -20,7 +21,7 @@ from esbench.requests.exchange import RequestFailed
 _CLOSE_S = 1.0
 
 
-class PythonClient(Client):
+class PythonClient(CoroutineClient):
     """One client slot of a task with a runner of the track."""
 
     def __init__(self, slot: int, route: Route, turns: RunnerTurns, target: Target) -> None:
@@ -48,19 +49,6 @@ class PythonClient(Client):
         self._es = RunnerClient.connect(hosts, self._target.options, self._route.timeout_s, version)
         await self._es.open()
 
-    def return_home(self) -> None:
-        """Do nothing: the library chooses among the hosts."""
-
-    def sweep(self, now_ns: int) -> None:
-        """Do nothing: the library has its own timeouts."""
-
-    def begin(self, due_ns: int, warmup: bool) -> None:
-        self._spawn(self._run(due_ns, warmup))
-
-    def give_up(self, kind: str, detail: str) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
     def close(self) -> None:
         if self._task is not None and self._task is not _current_task():
             self._task.cancel()
@@ -70,7 +58,7 @@ class PythonClient(Client):
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
-    async def _run(self, due_ns: int, warmup: bool) -> None:
+    async def turn(self, due_ns: int, warmup: bool) -> None:
         from esbench.rally_python.runner_client import RequestTiming, begin_turn
 
         self._warmup = warmup
@@ -82,7 +70,7 @@ class PythonClient(Client):
         except RequestFailed as failure:
             verdict = Verdict(0, failure.kind, failure.detail)
         except asyncio.CancelledError:
-            verdict = Verdict(0, "cancelled", "the race was stopped")
+            verdict = self.given_up
             timing.last_received_ns = 0
         except Exception as error:  # noqa: BLE001 - it ends the race, and the turn all the same
             asyncio.get_running_loop().call_exception_handler({"message": "a runner failed", "exception": error})
@@ -100,7 +88,6 @@ class PythonClient(Client):
         if verdict.error is not None:
             self.loop.failed(verdict)
         self.free_ns = received_ns  # what its runner did after its last reply is the driver's lag, not client wait
-        self.loop.freed(self)
 
     def _first_sent(self, sent_ns: int) -> None:
         self.loop.recorder.sent(sent_ns, self._warmup)

@@ -311,9 +311,18 @@ def cache_hits_percent(task: TaskResult, cache: str) -> float | None:
 
 def node_figure(task: TaskResult, name: str, kind: str = "") -> float | None:
     """Return a figure of the nodes during a task, of one that has several the given kind (mean, peak, last); None if it
-    is unknown."""
-    found: Any = task.telemetry.get("nodes", {}).get(name)
+    is unknown.
+
+    A server that does not say, a database, has the figures of its process, where that runs on this host.
+    """
+    found: Any = task.telemetry.get("nodes", {}).get(name, process_figure(task, name))
     return found.get(kind) if isinstance(found, Mapping) else found
+
+
+def process_figure(task: TaskResult, name: str) -> Any:
+    """Return a figure of the only server process that this host has watched during a task; None if it is unknown."""
+    by_node: Mapping[str, Any] = task.telemetry.get("host", {}).get("by_node", {})
+    return next(iter(by_node.values())).get(name) if len(by_node) == 1 else None
 
 
 def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:

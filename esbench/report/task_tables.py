@@ -11,7 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from esbench.measure.measures import Measure, response_time
-from esbench.record.figures import Notice, is_usable, node_figure, objective_results, reported_tasks, task_label
+from esbench.record.figures import (
+    Notice,
+    is_usable,
+    node_figure,
+    objective_results,
+    process_figure,
+    reported_tasks,
+    task_label,
+)
 from esbench.record.model import ObjectiveResult, RaceRecord, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
@@ -35,9 +43,15 @@ def _workers_cpu(task: TaskResult) -> Cell:
     return sum(workers) if workers else None
 
 
+def _memory_mb(task: TaskResult) -> Cell:
+    peak_bytes = process_figure(task, "resident_peak_bytes")
+    return None if peak_bytes is None else round(peak_bytes / 1e6)
+
+
 _CPU: ColumnOf[TaskResult] = ColumnOf(
     "CPU %", "cpu_core_percent_mean", numeric=True, spare=6, read=_of_nodes("cpu_core_percent", "mean")
 )
+_MEMORY: ColumnOf[TaskResult] = ColumnOf("Memory MB", "memory_peak_mb", numeric=True, spare=2, read=_memory_mb)
 _LOAD: ColumnOf[TaskResult] = ColumnOf("Load 1m", "load_1m", numeric=True, spare=1, read=_of_nodes("load_1m", "last"))
 _HEAP: ColumnOf[TaskResult] = ColumnOf(
     "Heap %", "heap_used_percent_mean", numeric=True, read=_of_nodes("heap_used_percent", "mean")
@@ -50,7 +64,7 @@ _WORK_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     ColumnOf("Merges", "merge_count", numeric=True, spare=2, read=_of_cluster("merge_count")),
     _REJECTIONS,
 )
-_MAIN_OF_SERVERS = (_CPU, _HEAP, *_WORK_OF_SERVERS)
+_MAIN_OF_SERVERS = (_CPU, _MEMORY, _HEAP, *_WORK_OF_SERVERS)
 _QUEUES_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     *(_CPU, _HEAP, _GC),
     ColumnOf("Queued", "queued_mean", numeric=True, read=_of_nodes("queued", "mean")),
@@ -61,6 +75,7 @@ _ALL_OF_SERVERS: tuple[ColumnOf[TaskResult], ...] = (
     _CPU,
     ColumnOf("peak", "cpu_core_percent_peak", numeric=True, read=_of_nodes("cpu_core_percent", "peak")),
     _LOAD,
+    _MEMORY,
     _HEAP,
     ColumnOf("peak", "heap_used_percent_peak", numeric=True, read=_of_nodes("heap_used_percent", "peak")),
     *_WORK_OF_SERVERS,
@@ -193,11 +208,11 @@ def servers_during(
 
     By default it has what shows that a cluster can do no more: CPU, heap, garbage collection, queues, rejections.
     """
-    tasks = [task for task in tasks if task.telemetry.get("nodes")]
+    tasks = [task for task in tasks if task.telemetry.get("nodes") or process_figure(task, "cpu_core_percent")]
     known = _known(columns, tasks)
     if not known:
         return ()
-    nodes = max(task.telemetry["nodes"].get("nodes", 1) for task in tasks)
+    nodes = max(node_figure(task, "nodes") or 1 for task in tasks)
     of_which = "the node" if nodes == 1 else f"{nodes} nodes: means, highest peaks, sums of counts"
     title = f"{title} ({of_which}; CPU in percent of one core)"
     return (Section(title, table_of((_label(record), *known), tasks)),)
@@ -219,7 +234,7 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
     They are in the order of their first tasks. Tasks that run beside others are left out: not only their clients or
     rates differ.
     """
-    of_servers = _known((_CPU, _LOAD), record.tasks)
+    of_servers = _known((_CPU, _MEMORY, _LOAD), record.tasks)
     return tuple(_sweep_of(tasks, of_servers) for tasks in _swept(record))
 
 

@@ -1,4 +1,4 @@
-"""The client of a task on a SQL server: one connection, and a coroutine for each request."""
+"""The client of a task on a SQL server: one connection, and statements on it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 from esbench.cluster.options import ClientOptions
 from esbench.errors.reasons import reason_of
 from esbench.load import open_files
-from esbench.load.client import Client, Route
-from esbench.load.hot import clock_ns
+from esbench.load.client import Route
+from esbench.load.coroutine_client import CoroutineClient
+from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.measure.verdict import TIMEOUT, Verdict
 from esbench.requests.exchange import RequestFailed
 from esbench.sql.connection import connect, failure_of, is_lost, library
 
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s
+_MOST_PREPARED = 20  # statements of a connection: servers have at most 16,382 of all of them (max_prepared_stmt_count)
 
 
 class SqlSession:
@@ -32,6 +34,8 @@ class SqlSession:
         self.last = text
         statement = self._prepared.get(text)
         if statement is None:
+            if len(self._prepared) >= _MOST_PREPARED:
+                await self._prepared.pop(next(iter(self._prepared))).close()
             statement = self._prepared[text] = await self._connection.prepare(text)
         return await statement.execute(args)
 
@@ -55,7 +59,7 @@ class SqlTurns:
     run: Callable[[SqlSession, Any], Awaitable[Verdict]]
 
 
-class SqlClient(Client):
+class SqlClient(CoroutineClient):
     """One client slot. Its service time is from before a request's first statement to behind its last row."""
 
     def __init__(
@@ -68,6 +72,7 @@ class SqlClient(Client):
         self._session: SqlSession | None = None
         self._errors = library().errors
         self._received_ns = 0
+        self._deadline_ns = NEVER_NS
         self._pause_s = _RECONNECT_PAUSE_S
 
     @property
@@ -90,18 +95,9 @@ class SqlClient(Client):
                 kind, text = failure_of(error)
                 raise RequestFailed(kind, f"{host.label}: {text}") from error
 
-    def return_home(self) -> None:
-        """Do nothing: there is one server."""
-
     def sweep(self, now_ns: int) -> None:
-        """Do nothing: the coroutine of a request has its own timeout."""
-
-    def begin(self, due_ns: int, warmup: bool) -> None:
-        self._spawn(self._run(due_ns, warmup))
-
-    def give_up(self, kind: str, detail: str) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        if now_ns >= self._deadline_ns:
+            self.give_up(TIMEOUT, f"no reply from {self._host.label} within {self._route.timeout_s:g} s")
 
     def close(self) -> None:
         super().close()
@@ -112,25 +108,26 @@ class SqlClient(Client):
         if session is not None:
             session.close()
 
-    async def _run(self, due_ns: int, warmup: bool) -> None:
+    async def turn(self, due_ns: int, warmup: bool) -> None:
         sent_ns = clock_ns()
-        self.loop.recorder.sent(sent_ns, warmup)
+        self._deadline_ns = sent_ns + self.timeout_ns
+        self.meter.sent(sent_ns, warmup)
         verdict = await self._verdict()
-        received_ns = clock_ns()
+        received_ns, self._deadline_ns = clock_ns(), NEVER_NS
         if verdict.error is None:
-            self._received_ns, self._pause_s = received_ns, _RECONNECT_PAUSE_S
-        else:
-            statement = self._session.last if self._session else ""
-            verdict = self._route.failures.explain(verdict, statement.encode, None, b"")
-        if verdict.error in ("connection lost", TIMEOUT, "cancelled"):
+            self.meter.good(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict, self.link, 0)
+            self._received_ns = self.free_ns = received_ns
+            self._pause_s = _RECONNECT_PAUSE_S
+            return
+        statement = self._session.last if self._session else ""
+        if verdict is self.given_up or verdict.error == "connection lost":
             self._drop()
+        verdict = self._route.failures.explain(verdict, statement.encode)
         self.loop.recorder.completed(due_ns, self.free_ns, sent_ns, received_ns, warmup, verdict)
-        if verdict.error is not None:
-            self.loop.failed(verdict)
+        self.loop.failed(verdict)
         self.free_ns = received_ns
-        if verdict.error is not None and self._session is None:
+        if self._session is None:
             await self._pause()
-        self.loop.freed(self)
 
     async def _pause(self) -> None:
         """Wait, so that a server without connections is not hammered, longer each time until it has one again."""
@@ -143,17 +140,14 @@ class SqlClient(Client):
 
     async def _verdict(self) -> Verdict:
         try:
-            async with asyncio.timeout(self._route.timeout_s):
-                if self._session is None:
-                    await self.connect()
-                assert self._session is not None
-                return await self._run_turn(self._session, self.drawn)
+            if self._session is None:
+                await self.connect()
+            assert self._session is not None
+            return await self._run_turn(self._session, self.drawn)
         except RequestFailed as failure:
             return Verdict(0, failure.kind, failure.detail)
-        except TimeoutError:
-            return Verdict(0, TIMEOUT, f"no reply from {self._host.label} within {self._route.timeout_s:g} s")
         except asyncio.CancelledError:
-            return Verdict(0, "cancelled", "the race was stopped")
+            return self.given_up
         except (self._errors.MySQLError, OSError, EOFError) as error:
             kind, text = failure_of(error)
             if is_lost(error):

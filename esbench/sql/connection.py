@@ -35,7 +35,7 @@ async def connect(host: Host, options: ClientOptions, tls: ssl.SSLContext | None
             return await asyncmy.connect(
                 host=host.host if tls else host.address or host.host,  # the certificate is for the name
                 port=host.port,
-                user=options.basic_auth_user or "root",
+                user=user_of(options),
                 password=(options.basic_auth_password or "").encode(),
                 database=host.database or None,
                 charset="utf8mb4",
@@ -61,6 +61,11 @@ def library() -> Any:
     return asyncmy
 
 
+def user_of(options: ClientOptions) -> str:
+    """Return the user to log in as."""
+    return options.basic_auth_user or "root"
+
+
 def with_password(options: ClientOptions) -> ClientOptions:
     """Return the options with the password of their user, as MySQL's own programs find it.
 
@@ -69,7 +74,7 @@ def with_password(options: ClientOptions) -> ClientOptions:
     """
     if options.basic_auth_password is not None:
         return options
-    user, password = options.basic_auth_user or "root", os.environ.get(_PASSWORD)
+    user, password = user_of(options), os.environ.get(_PASSWORD)
     if password is None:
         password = password_in(_OPTION_FILE.expanduser())
     if password is None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -115,6 +120,7 @@ def explained(error: Exception, host: Host, user: str) -> EsbenchError:
     text = str(error.args[-1]) if error.args else str(error)
     if code in (_ACCESS_DENIED, _NO_ACCESS):
         hint = "say mysql://user@host:3306/database, and the password in MYSQL_PWD or in [client] of ~/.my.cnf"
+        hint += "; use_ssl:true in --client-options if it takes TLS alone"  # MariaDB does not say that it does
         return ClusterError(f'refuses the user "{user}": {text}', where=str(host), hint=hint)
     if code == _UNKNOWN_DATABASE:
         return ClusterError(f'has no database "{host.database}"', where=str(host), hint="CREATE DATABASE makes it")

@@ -11,7 +11,7 @@ from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
 from esbench.errors import ClusterError
 from esbench.record.model import Statistic
-from esbench.sql.connection import connect, explained, library
+from esbench.sql.connection import connect, explained, library, user_of
 from esbench.sql.statements import counting
 
 # What a comparison must know of a server: how safe a write is, and what it keeps in memory.
@@ -132,4 +132,4 @@ class Database:
             names = [column[0] for column in result.description or ()]
             return [dict(zip(names, row, strict=True)) for row in result.rows or ()]
         except (errors.MySQLError, OSError, EOFError, TimeoutError) as error:
-            raise explained(error, self.host, self._options.basic_auth_user or "root") from error
+            raise explained(error, self.host, user_of(self._options)) from error

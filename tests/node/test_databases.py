@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+import trustme
 from guarded import wait_for
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
@@ -69,6 +71,27 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         yield host
     finally:
         engine.stop()
+
+
+@pytest.fixture
+def encrypted() -> Iterator[tuple[Host, Path]]:
+    """A MariaDB that talks to nobody without TLS, and the file of who has signed its certificate."""
+    authority = trustme.CA()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # its user is another one
+        signer, certificate = folder / "ca.pem", authority.issue_cert("127.0.0.1")
+        authority.cert_pem.write_to_path(signer)
+        certificate.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+        (folder / "server.pem").chmod(0o644)
+        settings = dict.fromkeys(("ssl_cert", "ssl_key"), folder / "server.pem") | {"require_secure_transport": "ON"}
+        node = NodeOptions(distribution="mariadb", heap_bytes=64 << 20, node_settings=settings)
+        engine = DatabaseEngine(EmbeddedOptions(folder, f"test-tls-{os.getpid()}", folder / "logs", node))
+        try:
+            (host,), _ = parse_sql_host(engine.start().urls, ClientOptions())
+            yield host, signer
+        finally:
+            engine.stop()
 
 
 def database(host: Host) -> Database:
@@ -130,6 +153,16 @@ def test_a_table_that_esbench_did_not_make_is_not_dropped(home: Path, server: Ho
     esbench(*command)  # now it is esbench's
     lines = answers_of(RaceFolder(RaceStore(home).races_folder / last(home).race_id).path / "answers.jsonl")
     assert any(getattr(line, "task", "") == "detail" for line in lines)
+
+
+def test_tls_with_a_certificate_that_is_checked(home: Path, encrypted: tuple[Host, Path], tmp_path: Path) -> None:
+    host, signer = encrypted
+    command = ("race", "--track=order-analytics", "--test-mode", QUICK, target(host))
+    esbench(*command, f"--client-options=use_ssl:true,ca_certs:{signer}")
+    assert all(task.errors == 0 for task in last(home).tasks)
+    assert "use_ssl:true" in esbench(*command, code=1)
+    trustme.CA().cert_pem.write_to_path(other := tmp_path / "other.pem")
+    assert "certificate verify failed" in esbench(*command, f"--client-options=use_ssl:true,ca_certs:{other}", code=1)
 
 
 def test_faults_are_one_line(home: Path, server: Host, tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
         takes_part = verdict.error is None and verdict.details is None
         counted = (due_ns, min(free_ns, now_ns), now_ns, received_ns, warmup, verdict)
         if takes_part and rng.random() < 0.9:
-            recorder.good(*counted, link, rng.choice((200, 200, 201, 404)))
+            recorder.good(*counted, link, rng.choice((200, 200, 201, 404, 0)))
         else:
-            recorder.exchanged(link, rng.choice((200, 429, None)), received_ns, warmup)
+            recorder.exchanged(link, rng.choice((200, 429, 0)), received_ns, warmup)
             recorder.completed(*counted)
         if rng.random() < 0.005:
             closed += [(s.second, s.warmup, plain(s.tally)) for s in recorder.closed_seconds(now_ns)]
