@@ -1,4 +1,4 @@
-"""A client whose requests are coroutines on a client library, which has connections of its own."""
+"""A client whose requests are coroutines on a client library; the connections are the library's."""
 
 from __future__ import annotations
 
