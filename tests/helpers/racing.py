@@ -64,7 +64,7 @@ class Outcome:
     def error(self) -> str:
         """The only line of an error."""
         (line,) = [line for line in self.stderr.splitlines() if line.startswith("esbench: ")]
-        assert "Traceback" not in self.stderr
+        assert "Traceback" not in self.stderr, self.stderr
         return line
 
 
