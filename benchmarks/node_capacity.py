@@ -92,12 +92,8 @@ def threads(budget: str) -> int:
             file = Path(folder) / "comparison.json"
             run(
                 *("duel", "--capacity", "--rounds=4", f"--search-budget={budget}", f"--seed={seed}"),
-                *(
-                    *TASKS["term-query"],
-                    f"--baseline={FOUR_THREADS}",
-                    f"--contender={ONE_THREAD}",
-                    f"--report-file={file}",
-                ),
+                *TASKS["term-query"],
+                *(f"--baseline={FOUR_THREADS}", f"--contender={ONE_THREAD}", f"--report-file={file}"),
             )
             rows = json.loads(file.read_text())["rows"]
         called += [row["verdict"] for row in rows if row["metric"] == "Capacity"]

@@ -129,7 +129,7 @@ def _compared(task: str, one: _Asked, other: _Asked) -> TaskAnswers:
         return TaskAnswers(task, reason="the sides ask for different values")
     stable = [key for key in common if ours[key].is_stable and theirs[key].is_stable]
     compared = [each[key].answer for each in (ours, theirs) for key in stable]
-    why = "" if True in gives_rows else _why_loosely(task, one, other, compared)
+    why = "" if any(gives_rows) else _why_loosely(task, one, other, compared)
     found = {key: _is_same_answer(ours[key].answer, theirs[key].answer, loosely=bool(why)) for key in stable}
     differing = [key for key, is_same in found.items() if is_same is False]
     if not stable:

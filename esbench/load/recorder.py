@@ -121,15 +121,14 @@ class Recorder(Meter):
             if error == TIMEOUT:
                 part.beyond.add(received_ns - sent_ns)
 
-    def exchanged(self, link: Link | None, status: int, at_ns: int, warmup: bool) -> None:
+    def exchanged(self, link: Link, status: int, at_ns: int, warmup: bool) -> None:
         """Count the bytes of a link's last request and its reply, whose status is 0 if it has none.
 
-        `link` is None for a connection of a client library, whose bytes are not known.
+        The link of a client library's client is never used: the bytes of its connections are not known.
         """
         tally = self.count_apart(at_ns, warmup)
-        if link is not None:
-            tally.bytes_sent += link.bytes_sent
-            tally.bytes_received += link.bytes_received
+        tally.bytes_sent += link.bytes_sent
+        tally.bytes_received += link.bytes_received
         if status:
             tally.add_status(status)
 

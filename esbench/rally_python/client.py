@@ -93,7 +93,7 @@ class PythonClient(CoroutineClient):
         self.loop.recorder.sent(sent_ns, self._warmup)
 
     def _replied(self, status: int) -> None:
-        self.loop.recorder.exchanged(None, status, clock_ns(), self._warmup)
+        self.loop.recorder.exchanged(self.link, status, clock_ns(), self._warmup)
 
 
 def _own_first(hosts: HostChoice, slot: int) -> list[Any]:
