@@ -22,6 +22,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+from scipy import optimize
+
 from esbench.capacity.curve import fit
 from esbench.record.capacity import (
     CLEARLY,
@@ -41,6 +44,7 @@ _MOST_FITS = 5  # until the probes near the estimate stay the same
 _STEEP = 100.0  # a slope above it is a cliff
 _HOPELESS = 5.0  # times the share that may be late: no lower rate holds, either
 _NEAREST, _FARTHEST = 0.01, 0.15  # of a probe from the estimate
+_BESIDE = 1.1  # times the rates of its probes: where a curve may cross a limit
 _MOST_TRIES = 3  # of a rate whose probes are void
 
 
@@ -60,14 +64,15 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
 
 def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
     usable, voided = _usable(seen), [each.probe.rate_per_s for each in seen if each.void]
-    held = max((each.probe.rate_per_s for each in usable if _holds(terms, each)), default=0.0)
+    held, over = _bounds(terms, usable)
     rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, terms.probe_s, "bracket"
-    if missed := [each for each in usable if not _holds(terms, each)]:
-        lowest = min(missed, key=lambda each: each.probe.rate_per_s)
-        if not held and lowest.probe.rate_per_s <= terms.least_per_s:
+    all_held = all(_holds(terms, each) for each in usable)
+    if not all_held:
+        if not held and over <= terms.least_per_s:
+            lowest = _lowest(usable, over)
             why = "no rate" if _excess(terms, lowest) > _HOPELESS else "flat"
-            return FoundCapacity(why, 0.0, 0.0, lowest.probe.rate_per_s, _worst(terms, lowest))
-        rate_per_s = max(terms.least_per_s, lowest.probe.rate_per_s / _FACTOR ** max(1, _asked(usable)))
+            return FoundCapacity(why, 0.0, 0.0, over, _worst(terms, lowest))
+        rate_per_s = max(terms.least_per_s, over / _FACTOR ** max(1, _asked(usable)))
         if held:
             since = _asked(usable[_bracketing(terms, usable) :])
             found = _near(terms, usable, since)
@@ -78,43 +83,62 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
     elif held:
         rate_per_s = held * _FACTOR ** max(1, _asked(usable))
     if seen and sum(each.took_s for each in seen) >= terms.budget_s:
-        return _out_of_time(terms, usable, held)
+        return _out_of_time(terms, usable)
     sent = max((each.probe.rate_per_s for each in usable), default=0.0)
     unsent = {rate for rate in voided if voided.count(rate) >= _MOST_TRIES}
     while rate_per_s in unsent and rate_per_s <= sent:  # the driver can do more: something else was in its way
         rate_per_s *= 1 - _NEAREST
     ceiling = min([terms.ceiling_per_s, *(rate for rate in unsent if rate > sent)])
     if rate_per_s >= ceiling:
-        if ceiling in unsent or (held >= (1 - _NEAREST) * ceiling and not missed):
+        if ceiling in unsent or (held >= (1 - _NEAREST) * ceiling and all_held):
             return FoundCapacity("at least", held, held, math.inf)
         rate_per_s = ceiling
     enough_s = _FEWEST_LATE / (min(terms.most_late) * rate_per_s)  # for so few late requests where it is the capacity
     return Probe(rate_per_s, max(measured_s, min(_LONGEST * terms.probe_s, enough_s)), stage)
 
 
-def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe], held: float) -> FoundCapacity:
+def _bounds(terms: SearchTerms, usable: Sequence[SeenProbe]) -> tuple[float, float]:
+    """Return the highest rate that holds, 0 if none does, and the next one, infinity if all do.
+
+    By monotone regression on the rate (Barlow et al., Inference under Order Restrictions, 1972): a probe that was lucky
+    does not hold above several that missed, and an unlucky one does not miss below several that held.
+    """
+    if not usable:
+        return 0.0, math.inf
+    measured_s = np.array([each.probe.measured_s for each in usable])
+    excesses = np.array([min(CLEARLY, _excess(terms, each)) for each in usable])
+    rates, numbers = np.unique([each.probe.rate_per_s for each in usable], return_inverse=True)
+    weights = np.bincount(numbers, measured_s)
+    rising = optimize.isotonic_regression(np.bincount(numbers, excesses * measured_s) / weights, weights=weights).x
+    held = int((rising <= 1).sum())
+    bounds = [0.0, *rates.tolist(), math.inf]
+    return bounds[held], bounds[held + 1]
+
+
+def _lowest(usable: Sequence[SeenProbe], over: float) -> SeenProbe:
+    return min((each for each in usable if each.probe.rate_per_s >= over), key=lambda each: each.probe.rate_per_s)
+
+
+def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe]) -> FoundCapacity:
     if (found := _of_curves(terms, usable, "out of time")) is not None:
         return found
-    above = [each for each in usable if each.probe.rate_per_s > held]
-    if not above:
-        return FoundCapacity("out of time", held, held, math.inf)
-    lowest = min(above, key=lambda each: each.probe.rate_per_s)
-    return FoundCapacity("out of time", held, held, lowest.probe.rate_per_s, _worst(terms, lowest))
+    held, over = _bounds(terms, usable)
+    number = _worst(terms, _lowest(usable, over)) if over < math.inf else 0
+    return FoundCapacity("out of time", held, held, over, number)
 
 
 def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float | FoundCapacity:
     """Return the next rate near the estimate, or the result. `since`: the number of rates near it so far."""
-    held = max(each.probe.rate_per_s for each in usable if _holds(terms, each))
-    above = [each for each in usable if each.probe.rate_per_s > held]
-    over = min((each.probe.rate_per_s for each in above), default=math.inf)
+    held, over = _bounds(terms, usable)
     found = _of_curves(terms, usable, "precise")
     curve = found.curves[found.binding] if found is not None else None
-    if found is None or curve is None or curve.slope > _STEEP or curve.capacity_per_s >= _overloaded(terms, usable):
+    if found is None or curve is None or curve.slope > _STEEP:
         if over <= held * (1 + _PRECISE):
             is_cliff = _overloaded(terms, usable) <= held * NEAR or any(
-                each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > CLEARLY for each in above
+                over <= each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > CLEARLY
+                for each in usable
             )
-            number = _worst(terms, min(above, key=lambda each: each.probe.rate_per_s))
+            number = _worst(terms, _lowest(usable, over))
             return FoundCapacity("cliff" if is_cliff else "flat", math.sqrt(held * over), held, over, number)
         return math.sqrt(held * min(over, held * NEAR))
     precise = curve.half_width_ratio <= _PRECISE and curve.effective_late >= _FEWEST_LATE
@@ -130,18 +154,21 @@ def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float 
 
 
 def _of_curves(terms: SearchTerms, usable: Sequence[SeenProbe], why: str) -> FoundCapacity | None:
-    """Return the result by the objective with the lowest capacity; None if no curve crosses its limit."""
+    """Return the result by the objective with the lowest capacity; None if no curve crosses its limit, or only above a
+    rate at which a probe was overloaded."""
     curves = tuple(_curve(most, usable, number) for number, most in enumerate(terms.most_late))
     known = [(curve.capacity_per_s, number) for number, curve in enumerate(curves) if curve is not None]
     if not known:
         return None
     curve = curves[binding := min(known)[1]]
-    assert curve is not None
+    if curve is None or curve.capacity_per_s >= _overloaded(terms, usable):
+        return None
     return FoundCapacity(why, curve.capacity_per_s, curve.low_per_s, curve.high_per_s, binding, curves)
 
 
 def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCurve | None:
-    """Return the curve of an objective through the steady probes near its own capacity; None if none crosses it."""
+    """Return the curve of an objective through the steady probes near its own capacity; None if none crosses it there:
+    beyond its probes a curve is a guess."""
     counts = [each.counts[number] for each in usable]
     held = [each.rate_per_s for each in counts if each.late_ratio <= most_late]
     missed = [each.rate_per_s for each in counts if each.late_ratio > most_late]
@@ -157,7 +184,8 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCu
         curve = fit(near, most_late)
         if not 0 < (at := curve.capacity_per_s) < math.inf:
             return None
-    return curve
+    rates = [each.rate_per_s for each in near]
+    return curve if rates and min(rates) / _BESIDE <= at <= max(rates) * _BESIDE else None
 
 
 def _asked(seen: Sequence[SeenProbe]) -> int:

@@ -159,7 +159,7 @@ class FoundCapacity:
     @property
     def is_known(self) -> bool:
         """True if the capacity was found with its interval; else it has a bound on one side at most."""
-        is_estimate = self.why in ("precise", "cliff") or (self.why == "out of time" and bool(self.curves))
+        is_estimate = self.why in ("precise", "cliff") or bool(self.curves)
         return is_estimate and self.low_per_s > 0 and math.isfinite(self.high_per_s)
 
     @property

@@ -159,6 +159,10 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f" carries at least {low}/s with {held}: the driver cannot send more (esbench calibrate)"
         case "no rate":
             said = f": no rate holds {search.objectives[found.binding]}"
+        case "flat" if found.is_known:
+            said = (
+                f" carries about {rate}/s {interval} with {held}: to know it better would take longer than the budget"
+            )
         case "flat":
             figure = _figure_name(parse_objective(search.objectives[found.binding]))
             curve = found.curves[found.binding] if found.curves else None

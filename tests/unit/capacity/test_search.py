@@ -192,10 +192,12 @@ def test_a_void_probe_is_repeated_twice_and_then_the_rate_is_out_of_reach() -> N
     assert (found.why, found.rate_per_s) == ("at least", 0.0)
 
 
-def usable(rate_per_s: float, late_ratio: float, stage: str = "bracket", *, void: str = "") -> SeenProbe:
+def usable(
+    rate_per_s: float, late_ratio: float, stage: str = "bracket", *, void: str = "", measured_s: float = 30.0
+) -> SeenProbe:
     due = round(2 * rate_per_s)
     counts = LateCounts(rate_per_s, (due,) * BATCHES, (round(due * late_ratio),) * BATCHES)
-    return SeenProbe(Probe(rate_per_s, 30.0, stage), (counts,), 36.0, void)
+    return SeenProbe(Probe(rate_per_s, measured_s, stage), (counts,), measured_s + 6.0, void)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +225,34 @@ def test_a_void_rate_below_one_that_was_sent_is_no_ceiling() -> None:
 
 def test_a_cliff_that_does_not_hold_for_long_is_searched_again() -> None:
     terms = SearchTerms((0.01,), closed_per_s=1000.0)
-    seen = [usable(800.0, 0.0), usable(839.0, 1.0), usable(800.0, 0.1, "sustain")]
+    seen = [usable(800.0, 0.0), usable(839.0, 1.0), usable(800.0, 0.1, "sustain", measured_s=120.0)]
     assert isinstance(next_of(terms, seen), Probe)
+
+
+def test_a_probe_that_was_lucky_does_not_hold_above_several_that_missed() -> None:
+    seen = [usable(500.0, 0.0), *(usable(rate, 1.0) for rate in (740.0, 780.0, 800.0)), usable(820.0, 0.008)]
+    probe = next_of(SearchTerms((0.01,), closed_per_s=1000.0), seen)
+    assert isinstance(probe, Probe)
+    assert 500 < probe.rate_per_s < 740
+
+
+def test_no_curve_crosses_its_limit_above_an_overloaded_rate() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0, budget_s=60.0, sustain_s=0.0)
+    steady = [usable(rate, 0.001 + number / 5000) for number, rate in enumerate((820.0, 840.0, 860.0, 880.0))]
+    found = next_of(terms, [*steady, usable(940.0, 0.02)])
+    assert isinstance(found, FoundCapacity)
+    assert found.curves
+    overloaded = next_of(terms, [*steady, usable(940.0, 1.0)])
+    assert isinstance(overloaded, FoundCapacity)
+    assert (overloaded.why, overloaded.low_per_s, overloaded.high_per_s) == ("out of time", 880.0, 940.0)
+
+
+def test_no_curve_crosses_its_limit_far_from_its_probes() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0, budget_s=60.0)
+    late = {800.0: 0.014, 850.0: 0.0085, 900.0: 0.0145, 950.0: 0.0135, 1000.0: 0.015}
+    found = next_of(terms, [usable(500.0, 0.0), *(usable(*each) for each in late.items())])
+    assert isinstance(found, FoundCapacity)
+    assert found.low_per_s >= 500
 
 
 def test_a_cliff_is_of_the_objective_that_it_misses() -> None:
