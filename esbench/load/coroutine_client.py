@@ -5,6 +5,8 @@ from __future__ import annotations
 from esbench.load.client import Client, Route
 from esbench.measure.verdict import Verdict
 
+_STOPPED = Verdict(0, "cancelled", "the race was stopped")
+
 
 class CoroutineClient(Client):
     """The base of clients of a library. One task runs request after request, for as long as its loop begins them.
@@ -14,7 +16,7 @@ class CoroutineClient(Client):
 
     def __init__(self, slot: int, route: Route) -> None:
         super().__init__(slot, route)
-        self.given_up = Verdict(0, "cancelled", "the race was stopped")
+        self.given_up = _STOPPED
         self._begun: tuple[int, bool] | None = None
         self._is_running = False
 
@@ -31,6 +33,7 @@ class CoroutineClient(Client):
     async def _run(self) -> None:
         while self._begun is not None:
             (due_ns, warmup), self._begun = self._begun, None
+            self.given_up = _STOPPED
             await self.turn(due_ns, warmup)
             self.loop.freed(self)  # which may begin the next one
         self._is_running = False
