@@ -5,7 +5,8 @@
     python benchmarks/node_capacity.py threads                 two duels: one search thread against four
 
 Tasks: get-by-id, term-query, insert, mixed (reads by id while 200 orders a second are inserted). A search takes at most
---budget (15m), a duel four rounds of that. `interleaved` exits with 1 if fewer than three in four agree within 10 %,
+--budget (15m), a duel four rounds of that. Printed are estimates and how each search ended: an interval without an end
+is [0, ...] or inf. `interleaved` exits with 1 if fewer than three in four estimates agree within 10 %,
 `threads` if a duel does not call the node with one thread. Races and sessions are kept in $ESBENCH_HOME.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -71,8 +73,8 @@ def differences(names: Sequence[str], budget: str, is_interleaved: bool) -> int:
     rows, agree = [], 0
     for name in names:
         first, second = (interleaved if is_interleaved else apart)(name, budget)
-        off = second.rate_per_s / first.rate_per_s - 1
-        agree += first.is_known and second.is_known and abs(off) <= WITHIN
+        off = second.rate_per_s / first.rate_per_s - 1 if first.rate_per_s else math.inf
+        agree += first.rate_per_s > 0 and abs(off) <= WITHIN
         rows.append((name, *(text for each in (first, second) for text in (_text(each), each.why)), f"{off:+.1%}"))
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     print(tabulate(rows, headers=("task", "first", "", "second", "", "differ by")))

@@ -59,7 +59,7 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
         return CandidateRow(replace(row, verdict=RowVerdict(UNUSABLE, missing)), design)
     row = replace(row, differences=round_differences(design, lambda race: race.log(key)))
     fitted = fit_at_once(row.differences) if design.at_once else fit(design, lambda race: race.log(key))
-    if fitted is None and design.single:
+    if fitted is None and design.single and all(_has_interval(side[0]) for side in (design.baseline, design.contender)):
         fitted = Fit(stats.of_two_intervals(_logs(*design.baseline), _logs(*design.contender)), SEARCHES)
     if fitted is None:
         none = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
@@ -80,6 +80,11 @@ def _of_search(record: RaceRecord, key: Key) -> Race:
 
 def _found(record: RaceRecord) -> FoundCapacity | None:
     return record.capacity.found if record.capacity else None
+
+
+def _has_interval(race: Race) -> bool:
+    found = _found(race.record)
+    return found is not None and found.has_interval
 
 
 def _logs(race: Race) -> list[float]:

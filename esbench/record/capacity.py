@@ -158,9 +158,13 @@ class FoundCapacity:
 
     @property
     def is_known(self) -> bool:
-        """True if the capacity was found with its interval; else it has a bound on one side at most."""
-        is_estimate = self.why in ("precise", "cliff") or bool(self.curves)
-        return is_estimate and self.low_per_s > 0 and math.isfinite(self.high_per_s)
+        """True if the rate is an estimate, whose interval may have no ends; else it is a bound."""
+        return self.why in ("precise", "cliff") or bool(self.curves)
+
+    @property
+    def has_interval(self) -> bool:
+        """True if its interval has both ends."""
+        return self.low_per_s > 0 and math.isfinite(self.high_per_s)
 
     @property
     def was_found(self) -> bool:

@@ -144,9 +144,15 @@ def sentence(shown: ShownSearch) -> str:
     return f"{words}{_above_it(shown)}" if found.why != "at least" else words
 
 
+def _held(objective: str) -> str:
+    """Return an objective as what holds: `p99 < 50 ms`, `99 % within 50 ms`."""
+    held = parse_objective(objective)
+    return f"{held.bound:.12g} % {held.figure}" if held.kind == "within" else held.text
+
+
 def found_text(search: Searched, found: FoundCapacity) -> str:
     """Return what was found, without what its probes have shown."""
-    held, interval = " and ".join(search.objectives), _interval(found)
+    held, interval = " and ".join(_held(objective) for objective in search.objectives), _interval(found)
     rate, low, high = (rate_text(each) for each in (found.rate_per_s, found.low_per_s, found.high_per_s))
     match found.why:
         case "precise":
@@ -159,7 +165,7 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f" carries at least {low}/s with {held}: the driver cannot send more (esbench calibrate)"
         case "no rate":
             said = f": no rate holds {search.objectives[found.binding]}"
-        case "flat" if found.is_known:
+        case "flat" if found.is_known and found.has_interval:
             said = (
                 f" carries about {rate}/s {interval} with {held}: to know it better would take longer than the budget"
             )
