@@ -1,7 +1,7 @@
 """The curve of a search for capacity: what share of requests is late at which rate, and where it crosses a limit. Pure.
 
 Late requests come in bursts, and no single probe proves that a rate holds: a logistic regression over all probes near
-the capacity does (docs/method.md, capacity). Imported by searches only: numpy and scipy.special.
+the capacity does (docs/method.md, capacity). Imported by searches only: numpy and scipy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 from esbench.record.capacity import LateCounts, LateCurve, batch_dispersion
 
@@ -50,6 +50,23 @@ def fit(probes: Sequence[LateCounts], most_late: float) -> LateCurve:
         len(probes),
         len(probes) >= _FEWEST_FOR_DRIFT and _drifts(design, probes),
     )
+
+
+def crossing(rates_per_s: Sequence[float], excesses: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """Return the neighbouring rates of probes between which their excess rises above 1: 0 before the first of them,
+    infinity behind the last.
+
+    By monotone regression on the rate (Barlow et al., Inference under Order Restrictions, 1972): a probe that was lucky
+    does not hold above several that missed, and an unlucky one does not miss below several that held.
+    """
+    if not rates_per_s:
+        return 0.0, math.inf
+    probed, numbers = np.unique(rates_per_s, return_inverse=True)
+    summed = np.bincount(numbers, weights)
+    means = np.bincount(numbers, np.multiply(excesses, weights)) / summed
+    held = int((optimize.isotonic_regression(means, weights=summed).x <= 1).sum())
+    bounds = [0.0, *probed.tolist(), math.inf]
+    return bounds[held], bounds[held + 1]
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from scipy import optimize
-
-from esbench.capacity.curve import fit
+from esbench.capacity.curve import crossing, fit
 from esbench.record.capacity import (
     CLEARLY,
     NEAR,
@@ -98,21 +95,10 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
 
 
 def _bounds(terms: SearchTerms, usable: Sequence[SeenProbe]) -> tuple[float, float]:
-    """Return the highest rate that holds, 0 if none does, and the next one, infinity if all do.
-
-    By monotone regression on the rate (Barlow et al., Inference under Order Restrictions, 1972): a probe that was lucky
-    does not hold above several that missed, and an unlucky one does not miss below several that held.
-    """
-    if not usable:
-        return 0.0, math.inf
-    measured_s = np.array([each.probe.measured_s for each in usable])
-    excesses = np.array([min(CLEARLY, _excess(terms, each)) for each in usable])
-    rates, numbers = np.unique([each.probe.rate_per_s for each in usable], return_inverse=True)
-    weights = np.bincount(numbers, measured_s)
-    rising = optimize.isotonic_regression(np.bincount(numbers, excesses * measured_s) / weights, weights=weights).x
-    held = int((rising <= 1).sum())
-    bounds = [0.0, *rates.tolist(), math.inf]
-    return bounds[held], bounds[held + 1]
+    """Return the highest rate that holds, 0 if none does, and the next one, infinity if all do."""
+    rates_per_s = [each.probe.rate_per_s for each in usable]
+    excesses = [min(CLEARLY, _excess(terms, each)) for each in usable]
+    return crossing(rates_per_s, excesses, [each.probe.measured_s for each in usable])
 
 
 def _lowest(usable: Sequence[SeenProbe], over: float) -> SeenProbe:
