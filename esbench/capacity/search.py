@@ -64,23 +64,23 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
     held, over = _bounds(terms, usable)
     rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, terms.probe_s, "bracket"
     all_held = all(_holds(terms, each) for each in usable)
-    if not all_held:
-        if not held and over <= terms.least_per_s:
+    if held and all_held:
+        rate_per_s = held * _FACTOR ** max(1, _asked(usable))
+    elif held:
+        since = _asked(usable[_bracketing(terms, usable) :])
+        found = _near(terms, usable, (held, over), since)
+        if isinstance(found, FoundCapacity):
+            return found
+        rate_per_s, stage = found, "near"
+        measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
+    elif usable:
+        if over <= terms.least_per_s:
             lowest = _lowest(usable, over)
             why = "no rate" if _excess(terms, lowest) > _HOPELESS else "flat"
             return FoundCapacity(why, 0.0, 0.0, over, _worst(terms, lowest))
         rate_per_s = max(terms.least_per_s, over / _FACTOR ** max(1, _asked(usable)))
-        if held:
-            since = _asked(usable[_bracketing(terms, usable) :])
-            found = _near(terms, usable, since)
-            if isinstance(found, FoundCapacity):
-                return found
-            rate_per_s, stage = found, "near"
-            measured_s = terms.probe_s * min(_LONGEST, 1 + since // _LONGER_AFTER)
-    elif held:
-        rate_per_s = held * _FACTOR ** max(1, _asked(usable))
     if seen and sum(each.took_s for each in seen) >= terms.budget_s:
-        return _out_of_time(terms, usable)
+        return _out_of_time(terms, usable, (held, over))
     sent = max((each.probe.rate_per_s for each in usable), default=0.0)
     unsent = {rate for rate in voided if voided.count(rate) >= _MOST_TRIES}
     while rate_per_s in unsent and rate_per_s <= sent:  # the driver can do more: something else was in its way
@@ -102,20 +102,26 @@ def _bounds(terms: SearchTerms, usable: Sequence[SeenProbe]) -> tuple[float, flo
 
 
 def _lowest(usable: Sequence[SeenProbe], over: float) -> SeenProbe:
+    """Return the first probe of the lowest rate from `over` on."""
     return min((each for each in usable if each.probe.rate_per_s >= over), key=lambda each: each.probe.rate_per_s)
 
 
-def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe]) -> FoundCapacity:
+def _out_of_time(terms: SearchTerms, usable: Sequence[SeenProbe], bounds: tuple[float, float]) -> FoundCapacity:
     if (found := _of_curves(terms, usable, "out of time")) is not None:
         return found
-    held, over = _bounds(terms, usable)
+    held, over = bounds
     number = _worst(terms, _lowest(usable, over)) if over < math.inf else 0
     return FoundCapacity("out of time", held, held, over, number)
 
 
-def _near(terms: SearchTerms, usable: Sequence[SeenProbe], since: int) -> float | FoundCapacity:
-    """Return the next rate near the estimate, or the result. `since`: the number of rates near it so far."""
-    held, over = _bounds(terms, usable)
+def _near(
+    terms: SearchTerms, usable: Sequence[SeenProbe], bounds: tuple[float, float], since: int
+) -> float | FoundCapacity:
+    """Return the next rate near the estimate, or the result.
+
+    `bounds`: those of `_bounds`. `since`: the number of rates near it so far.
+    """
+    held, over = bounds
     found = _of_curves(terms, usable, "precise")
     curve = found.curves[found.binding] if found is not None else None
     if found is None or curve is None or curve.slope > _STEEP:

@@ -59,8 +59,8 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
         return CandidateRow(replace(row, verdict=RowVerdict(UNUSABLE, missing)), design)
     row = replace(row, differences=round_differences(design, lambda race: race.log(key)))
     fitted = fit_at_once(row.differences) if design.at_once else fit(design, lambda race: race.log(key))
-    if fitted is None and design.single and all(_has_interval(side[0]) for side in (design.baseline, design.contender)):
-        fitted = Fit(stats.of_two_intervals(_logs(*design.baseline), _logs(*design.contender)), SEARCHES)
+    if fitted is None and design.single:
+        fitted = _of_intervals(design)
     if fitted is None:
         none = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
         return CandidateRow(replace(row, verdict=none), design)
@@ -82,16 +82,15 @@ def _found(record: RaceRecord) -> FoundCapacity | None:
     return record.capacity.found if record.capacity else None
 
 
-def _has_interval(race: Race) -> bool:
-    found = _found(race.record)
-    return found is not None and found.has_interval
-
-
-def _logs(race: Race) -> list[float]:
-    """Return ln of the capacity between those of the bounds of its interval."""
-    found = _found(race.record)
-    assert found is not None
-    return [math.log(rate) for rate in (found.low_per_s, found.rate_per_s, found.high_per_s)]
+def _of_intervals(design: Design) -> Fit | None:
+    """Return the difference of two searches by their intervals; None if one of these lacks an end."""
+    found = [_found(race.record) for race in design.races]
+    logs = [
+        [math.log(rate) for rate in (each.low_per_s, each.rate_per_s, each.high_per_s)]
+        for each in found
+        if each is not None and each.has_interval
+    ]
+    return Fit(stats.of_two_intervals(*logs), SEARCHES) if len(logs) == 2 else None
 
 
 def _without_capacity(design: Design) -> Iterator[str]:

@@ -16,7 +16,7 @@ class CoroutineClient(Client):
 
     def __init__(self, slot: int, route: Route) -> None:
         super().__init__(slot, route)
-        self.given_up = _STOPPED
+        self.given_up: Verdict
         self._begun: tuple[int, bool] | None = None
         self._is_running = False
 

@@ -144,12 +144,6 @@ def sentence(shown: ShownSearch) -> str:
     return f"{words}{_above_it(shown)}" if found.why != "at least" else words
 
 
-def _held(objective: str) -> str:
-    """Return an objective as what holds: `p99 < 50 ms`, `99 % within 50 ms`."""
-    held = parse_objective(objective)
-    return f"{held.bound:.12g} % {held.figure}" if held.kind == "within" else held.text
-
-
 def found_text(search: Searched, found: FoundCapacity) -> str:
     """Return what was found, without what its probes have shown."""
     held, interval = " and ".join(_held(objective) for objective in search.objectives), _interval(found)
@@ -258,6 +252,12 @@ def _figure_name(objective: Objective) -> str:
     if objective.kind == "within":
         return f"the share {objective.figure}"
     return "the share of errors" if objective.kind == "errors" else objective.figure
+
+
+def _held(objective: str) -> str:
+    """Return an objective as what holds: `p99 < 50 ms`, `99 % within 50 ms`."""
+    held = parse_objective(objective)
+    return f"{held.bound:.12g} % {held.figure}" if held.kind == "within" else held.text
 
 
 def _above_it(shown: ShownSearch) -> str:

@@ -149,6 +149,14 @@ def test_a_search_without_a_capacity_says_so(found: FoundCapacity | None, said: 
     assert (row.kind, row.verdict.note, row.figures, row.estimate) == ("!", said, (), None)
 
 
+def test_two_estimates_without_intervals_have_no_verdict() -> None:
+    """Each is a value, and only rounds can say by how much they differ."""
+    open_ended = replace(precise(1300.0), why="flat", high_per_s=math.inf)
+    row = capacity_of(singles(search("a", precise(1000.0)), search("b", open_ended)))
+    assert [side.value for side in (row.baseline, row.contender) if side] == [1000.0, 1300.0]
+    assert (row.kind, row.estimate) == ("session-only", None)
+
+
 def test_of_several_rounds_those_without_a_capacity_are_counted() -> None:
     none = FoundCapacity("no rate", 0.0, 0.0, 10.0)
     ours = rounds("baseline", [precise(1000.0), precise(1010.0)], (1, 4))
