@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from esbench.cli.command import esbench_home
 from esbench.engine.catalog import load_catalog
+from esbench.record.home import esbench_home
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore, new_race_id
 

@@ -16,13 +16,13 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from esbench.cli.command import esbench_home
 from esbench.cli.compare import compare_stored
 from esbench.comparison.model import DECIDED, FASTER, SLOWER, THESE_NODES, UNDECIDED, Row
 from esbench.comparison.stats import share_bounds
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import EsbenchError, UsageError
 from esbench.record.figures import HIGHER
+from esbench.record.home import esbench_home
 
 MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
 

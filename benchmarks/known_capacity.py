@@ -25,8 +25,8 @@ import numpy as np
 from programs import ESBENCH
 from tabulate import tabulate
 
-from esbench.cli.command import esbench_home
 from esbench.null_server import NullServer
+from esbench.record.home import esbench_home
 from esbench.record.store import RaceStore
 
 _ARRIVALS = 10_000_000

@@ -23,9 +23,9 @@ from pathlib import Path
 from duels import report
 from programs import ESBENCH
 
-from esbench.cli.command import esbench_home
 from esbench.null_server import NullServer
 from esbench.null_server.versions import parse_version
+from esbench.record.home import esbench_home
 from esbench.record.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.cli.command import esbench_home
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.record.home import esbench_home
 
 INDEX = "orders"
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from programs import ESBENCH
 from tabulate import tabulate
 
-from esbench.cli.command import esbench_home
 from esbench.record.capacity import FoundCapacity
+from esbench.record.home import esbench_home
 from esbench.record.sessions import SessionStore
 from esbench.record.store import RaceStore
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from esbench.cli.command import esbench_home
 from esbench.corpus.preparation import prepare
 from esbench.model import Corpus, Documents
+from esbench.record.home import esbench_home
 
 BULK_SIZE = 1000
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders"

@@ -27,9 +27,9 @@ from programs import ESBENCH
 from scipy import stats
 from tabulate import tabulate
 
-from esbench.cli.command import esbench_home
 from esbench.cli.compare import compare_stored
 from esbench.comparison.model import Pair
+from esbench.record.home import esbench_home
 from esbench.record.sessions import SessionStore
 
 SETUP = "type:delete-index,type:create-index,check-cluster-health,tag:load"

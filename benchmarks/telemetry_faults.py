@@ -23,8 +23,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from esbench.cli.command import esbench_home
 from esbench.cluster.client import Cluster
+from esbench.record.home import esbench_home
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore, new_race_id
 from esbench.telemetry import builtin_devices, choose

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.record.home import esbench_home
 
 
 @click.command(cls=EsbenchCommand)

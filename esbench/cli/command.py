@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -208,12 +206,6 @@ class LazyGroup(EsbenchGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in self._lazy.items()])
-
-
-def esbench_home() -> Path:
-    """Return the folder that $ESBENCH_HOME names, by default ~/.esbench. It need not exist."""
-    named = os.environ.get("ESBENCH_HOME", "").strip()
-    return Path(named).expanduser().absolute() if named else Path.home() / ".esbench"
 
 
 def _unknown_option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import (
     check_file,
@@ -20,6 +20,7 @@ from esbench.cli.output import (
     write_text,
 )
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
 if TYPE_CHECKING:

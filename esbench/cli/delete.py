@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.output import print_document
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 from esbench.record.locks import UNSUCCESSFUL, RaceLock, SessionLock, is_running, session_is_running, status_now
 from esbench.record.sessions import SessionStore
 from esbench.record.store import LAST, RaceEntry, RaceStore, size_bytes

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home, with_options
+from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import print_text, write_text
 from esbench.cli.show import one_race
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.record.model import RaceRecord

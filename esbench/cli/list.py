@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchGroup, esbench_home
+from esbench.cli.command import EsbenchGroup
 from esbench.cli.output import format_option, print_document
 from esbench.cli.track_flags import repository_flags, track_repository_of
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 from esbench.record.locks import STATUSES
 
 

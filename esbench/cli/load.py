@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench import __version__
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.metrics_options import metrics_options
 from esbench.cli.one_race import check_outputs, race_and_report
 from esbench.cli.output import all_figures_option, html_option, report_options
@@ -23,6 +23,7 @@ from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.store import store_options
 from esbench.cli.track_flags import mapping_option
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.loadgen.convert import LoadgenTrack

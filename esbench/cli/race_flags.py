@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, esbench_home, with_options
+from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, with_options
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
+from esbench.record.home import esbench_home
 from esbench.record.model import HTTP
 
 if TYPE_CHECKING:
+    from esbench.cluster.options import Host
     from esbench.race.options import RaceOptions
 
 SYNTHETIC_DOCUMENTS = 100_000
@@ -95,6 +97,12 @@ race_flags = with_options(
     ),
     click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01."),
     click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."),
+    click.option(
+        "--load-hosts", default="", metavar="HOSTS", help="[USER@]HOST[:PORT],... of ssh: they send the load."
+    ),
+    click.option(
+        "--load-cluster", default="", metavar="ADDRESS", help="tls://HOST:PORT of a Dask scheduler; its workers do."
+    ),
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
     click.option(
         "--no-answers",
@@ -135,13 +143,15 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         merged,
         parse_client_options,
         parse_list,
+        parse_load_cluster,
+        parse_load_hosts,
         parse_mapping,
         parse_paths,
         parse_settings,
         parse_tags,
         parse_words,
     )
-    from esbench.cluster.options import MYSQL, ClientOptions, Host, names_sql_server, parse_hosts, parse_sql_host
+    from esbench.cluster.options import MYSQL, ClientOptions, names_sql_server, parse_hosts, parse_sql_host
     from esbench.corpus.locate import Origin, check_mirror
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
@@ -162,6 +172,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
         max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
     _check_pipeline(flags)
+    load_hosts = parse_load_hosts(flags["load_hosts"])
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     repository = track_repository_of(flags)
@@ -175,6 +186,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             from esbench.sql.connection import with_password
 
             client_options = with_password(client_options)
+    _check_load_hosts(flags, hosts)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
@@ -189,7 +201,9 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "user_tags": merged(flags["user_tags"], parse_tags),
         "abort_on_error": max_error_ratio is None and flags["on_error"] != "continue",
         "max_error_ratio": max_error_ratio,
-        "workers": flags["workers"] or default_workers(),
+        "load_hosts": load_hosts,
+        "load_cluster": parse_load_cluster(flags["load_cluster"]),
+        "workers": flags["workers"] or (0 if load_hosts or flags["load_cluster"] else default_workers()),
         "hosts": hosts,
         "any_server": flags["pipeline"] == HTTP,
         "answers": flags["answers"] and flags["pipeline"] != HTTP,
@@ -228,6 +242,26 @@ def _named_hosts(value: str | None) -> tuple[str, ...]:
         what = "--target-hosts is empty" if not value.strip() else f"--target-hosts={value} names no host"
         raise UsageError(what, hint="leave the option out to race a node of esbench's own")
     return hosts
+
+
+def _check_load_hosts(flags: Mapping[str, Any], hosts: Sequence[Host]) -> None:
+    """Raise a UsageError unless the hosts that send the load can reach the cluster that is raced."""
+    from esbench.cli.values import host_of
+    from esbench.cluster.addresses import is_loopback
+
+    given = [option for option in ("--load-hosts", "--load-cluster") if flags[option[2:].replace("-", "_")]]
+    if not given:
+        return
+    if len(given) > 1:
+        raise UsageError("--load-hosts and --load-cluster exclude each other")
+    if not hosts:
+        what = f"{given[0]} needs --target-hosts: a node of esbench's own listens on this host alone"
+        raise UsageError(what)
+    drivers = [host_of(text) for text in (*flags["load_hosts"].split(","), flags["load_cluster"]) if text.strip()]
+    for host in hosts:
+        if is_loopback(host.host) and not all(map(is_loopback, drivers)):
+            what = f"{given[0]}: on a load host, {host.host} is that host itself"
+            raise UsageError(what, where="--target-hosts", hint="give an address that all load hosts reach")
 
 
 def _synthetic_documents(flags: Mapping[str, Any]) -> int | None:

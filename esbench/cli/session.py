@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from esbench.cli.command import CANCELLED, esbench_home
+from esbench.cli.command import CANCELLED
 from esbench.cli.compare import check_comparison_files, compare, compare_stored
 from esbench.cli.dry_run import dry_run
 from esbench.cli.duel_capacity import probing
@@ -41,6 +41,7 @@ from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, pl
 from esbench.race.side_by_side import DuelAtOnce
 from esbench.race.steps import Steps
 from esbench.record.figures import failed_checks, judged_objectives
+from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord

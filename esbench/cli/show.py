@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.report.table_model import Section

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from esbench.cli.command import CapacityText, MappingText, PathsText, esbench_home
+from esbench.cli.command import CapacityText, MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
 from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_target_hosts, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
+from esbench.record.home import esbench_home
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home
+from esbench.cli.command import EsbenchCommand
 from esbench.errors import EngineError, UsageError
+from esbench.record.home import esbench_home
 
 
 @click.command(cls=EsbenchCommand)

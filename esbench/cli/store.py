@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home, with_options
+from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import format_option, print_document
 from esbench.cli.progress_options import may_print
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import MappingText, esbench_home, with_options
+from esbench.cli.command import MappingText, with_options
 from esbench.cli.progress_options import may_print
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.track.repository import TrackRepository

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, esbench_home, with_options
+from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import format_option, print_document, write_text
 from esbench.cli.track_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
+from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.track.rendering import RenderContext

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from esbench.errors import UsageError
 from esbench.errors.json_faults import json_fault
@@ -22,6 +23,8 @@ from esbench.record.secrets import HIDDEN, Redactor, redact
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _IPV6 = re.compile(r"\[[0-9a-fA-F]*:")  # [::1]:9200 is no JSON array
+_SSH_HOST = re.compile(r"(?:\w[\w.-]*@)?(?:\w[\w.-]*|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?", re.ASCII)
+_SCHEDULER = re.compile(r"tls://(?:\w[\w.-]*|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}", re.ASCII)
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": None}
 _QUOTES = "'\""
 _YAML = (".yml", ".yaml")
@@ -110,6 +113,30 @@ def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, 
         return parse_list(document, where)
     hosts = document if isinstance(document, list) else [document]
     return tuple(_host(host, where) for host in hosts)
+
+
+def parse_load_hosts(value: str, where: str = "--load-hosts") -> tuple[str, ...]:
+    """Parse the hosts that send the load, each [USER@]HOST[:PORT] as ssh knows it. UsageError for another form."""
+    hosts = parse_list(value, where)
+    for host in hosts:
+        if not _SSH_HOST.fullmatch(host):
+            raise UsageError(f"{host!r} is not a host", where=where, hint="say 10.0.0.5,user@load-2:2222")
+        if hosts.count(host) > 1:
+            raise UsageError(f"{host} is there twice", where=where, hint="--workers is the number on each host")
+    return hosts
+
+
+def host_of(text: str) -> str:
+    """Return the host in [SCHEME://][USER@]HOST[:PORT]."""
+    return urlsplit(f"//{text.strip().rpartition('//')[2]}").hostname or ""
+
+
+def parse_load_cluster(value: str, where: str = "--load-cluster") -> str:
+    """Parse the address of a Dask scheduler. UsageError unless it is tls://HOST:PORT."""
+    if value and not _SCHEDULER.fullmatch(value):
+        hint = "say tls://HOST:PORT; without TLS everyone who reaches the scheduler can run code on its workers"
+        raise UsageError(f"{value!r} is not the address of a scheduler with TLS", where=where, hint=hint)
+    return value
 
 
 def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:

@@ -44,6 +44,14 @@ def addresses_by_name(hosts: Iterable[Host]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def is_loopback(name: str) -> bool:
+    """True for an address, or the name, under which a host reaches itself."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

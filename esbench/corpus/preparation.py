@@ -97,6 +97,16 @@ def prepare(
     return tuple(prepared(corpus.name, part) for corpus in corpora for part in corpus.documents)
 
 
+def made_again(documents: PreparedDocuments, cache: Path) -> None:
+    """Generate documents that another host has generated, unless they are in the cache.
+
+    Raises a CorpusError or TrackError if they cannot be.
+    """
+    data_stream = documents.target_data_stream
+    part = Documents(documents.document_count, generate=documents.generate, target_data_stream=data_stream)
+    _prepare_generated(documents.corpus, part, cache, lambda what, done, total: None)
+
+
 def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Progress) -> PreparedDocuments:
     assert part.generate is not None
     assert part.document_count is not None

@@ -9,7 +9,7 @@ import json
 import math
 import mmap
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -80,6 +80,12 @@ class PreparedDocuments:
     def routing_field(self) -> str | None:
         """The generated field that is the routing value; None without one, and for files that are not generated."""
         return None if self.generate is None else self.generate.get("routing")
+
+    def moved(self, place_of: Callable[[Path], Path]) -> PreparedDocuments:
+        """Return the same documents on another host, where `place_of` says that their files are."""
+        streamed = None if self.streamed is None else replace(self.streamed, path=place_of(self.streamed.path))
+        further = tuple(part.moved(place_of) for part in self.further)
+        return replace(self, path=place_of(self.path), streamed=streamed, further=further)
 
     @property
     def file(self) -> Path:

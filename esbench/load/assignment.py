@@ -22,28 +22,38 @@ PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
 
-def deal(step: Step, workers: int, operations: OperationTypes, stock: Stock) -> dict[int, tuple[Assignment, ...]]:
-    """Return the assignments of a step's tasks by worker number (0 .. workers - 1), empty for a worker without any.
+def deal(
+    step: Step, hosts: Sequence[Sequence[int]], operations: OperationTypes, stock: Stock
+) -> dict[int, tuple[Assignment, ...]]:
+    """Return the assignments of a step's tasks by worker number, empty for a worker without any.
 
-    Each task gets as few workers as it needs, and workers that are left over go to the closed loops that can use them.
-    The workers with the fewest client slots so far are chosen first. Raises TrackError if the unit of a target rate
-    does not fit the operation.
+    `hosts` are the workers' numbers by load host, of each as many. A task goes to all hosts that it has clients for,
+    slot by slot, and on each to as few workers as it needs there; workers that are left over go to the closed loops
+    that can use them. The hosts and workers with the fewest client slots so far are chosen first. Raises TrackError if
+    the unit of a target rate does not fit the operation.
     """
-    dealt: dict[int, list[Assignment]] = {number: [] for number in range(workers)}
+    dealt: dict[int, list[Assignment]] = {number: [] for workers in hosts for number in workers}
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
     kinds = [operations.of(task.operation) for task in step.tasks]
     amounts_of = [per_request(task, kind, stock) for task, kind in zip(step.tasks, kinds, strict=True)]
-    counts = _counts(step, kinds, amounts_of, workers, stock)
+    counts = _counts(step, kinds, amounts_of, len(hosts[0]), len(hosts), stock)
     for task, amounts, count in zip(step.tasks, amounts_of, counts, strict=True):
-        chosen = sorted(dealt, key=lambda number: (load[number], number))[:count]
+        chosen = _chosen(hosts, load, count)[: task.clients]
         for place, number in enumerate(chosen):
-            slots = _slots(task, place, count)
+            slots = _slots(task, place, len(chosen))
             load[number] += len(slots)
             shares.append((number, task, slots, amounts))
     for stripe, (number, task, slots, amounts) in enumerate(shares):
         dealt[number].append(Assignment(task, slots, stripe, len(shares), amounts, _is_ended_by_others(task, step)))
     return {number: tuple(assignments) for number, assignments in dealt.items()}
+
+
+def _chosen(hosts: Sequence[Sequence[int]], load: Mapping[int, int], count: int) -> list[int]:
+    """Return `count` workers of each host, those with the least load; the first of each host come first."""
+    by_host = [sorted(workers, key=lambda number: (load[number], number))[:count] for workers in hosts]
+    by_host.sort(key=lambda workers: sum(load[number] for number in workers))
+    return [number for place in zip(*by_host, strict=True) for number in place]
 
 
 def refuse_endless(step: Step, operations: OperationTypes) -> None:
@@ -60,23 +70,29 @@ def no_end(where: str) -> TrackError:
     return TrackError("the task has a warmup, and no end", where=where, hint=hint)
 
 
-def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
+def fullest_worker(step: Step, hosts: Sequence[Sequence[int]], operations: OperationTypes) -> tuple[Assignment, ...]:
     """Return the assignments of the worker with the most clients, as far as known before documents are prepared.
 
+    `hosts` as in `deal`.
     High target rates are ignored: they may need more workers, which leaves each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
-    dealt = deal(replace(step, tasks=tuple(unpaced)), workers, operations, Stock())
+    dealt = deal(replace(step, tasks=tuple(unpaced)), hosts, operations, Stock())
     return max(dealt.values(), key=lambda shares: sum(len(share.slots) for share in shares))
 
 
 def _counts(
-    step: Step, kinds: Sequence[OperationType], amounts: Sequence[Mapping[str, float]], workers: int, stock: Stock
+    step: Step,
+    kinds: Sequence[OperationType],
+    amounts: Sequence[Mapping[str, float]],
+    workers: int,
+    hosts: int,
+    stock: Stock,
 ) -> list[int]:
-    """Return the number of workers for each task of a step, in order."""
+    """Return the number of workers on each of `hosts` load hosts for each task of a step, in order."""
     tasks = list(zip(step.tasks, kinds, amounts, strict=True))
-    counts = [min(workers, workers_needed(task, each)) for task, _, each in tasks]
-    most = [min(workers, most_workers(task, kind, each, stock)) for task, kind, each in tasks]
+    counts = [min(workers, math.ceil(workers_needed(task, each) / hosts)) for task, _, each in tasks]
+    most = [min(workers, math.ceil(most_workers(task, kind, each, stock) / hosts)) for task, kind, each in tasks]
     places = range(len(counts))
     while sum(counts) < workers and (growing := [place for place in places if counts[place] < most[place]]):
         counts[max(growing, key=lambda place: step.tasks[place].clients / counts[place])] += 1

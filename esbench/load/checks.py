@@ -22,6 +22,8 @@ NEVER_BEGUN = CheckKind.NEVER_BEGUN.warning(
 )
 _ENOUGH = 0.99  # of the target rate
 _OFTEN = 0.1  # of the seconds
+_CLOCK_LIMIT_MS = 5.0
+_SKEW_LIMIT = 0.1  # of the smaller of two medians
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,36 @@ def lost_hosts(hosts: Sequence[str], count: int) -> Check:
         f"{len(hosts)} of {count} hosts could not be reached for a time: {', '.join(hosts)}",
         "their clients used the other hosts, if any: see events in the record",
         len(hosts),
+    )
+
+
+def clock_offset(bound_ms: float, p50_ms: float | None) -> Check | None:
+    """Return the check for load hosts whose clocks are not known well enough, None if they are.
+
+    `bound_ms` bounds the error of their times on one clock; `p50_ms` is the shortest median response of a host.
+    """
+    limit_ms = _CLOCK_LIMIT_MS if p50_ms is None else min(_CLOCK_LIMIT_MS, p50_ms / 2)
+    if bound_ms <= limit_ms:
+        return None
+    return CheckKind.CLOCK_OFFSET.warning(
+        f"the clocks of the load hosts are known to {bound_ms:.1f} ms only",
+        "begins, ends and gaps between hosts are that uncertain, response times are not: use a nearer network",
+        bound_ms,
+    )
+
+
+def host_skew(p50_ms: Mapping[str, float]) -> Check | None:
+    """Return the check for load hosts whose median response times (ms, by host) differ, None if they agree."""
+    if len(p50_ms) < 2 or not (least_ms := min(p50_ms.values())):
+        return None
+    fastest, slowest = min(p50_ms, key=p50_ms.__getitem__), max(p50_ms, key=p50_ms.__getitem__)
+    ratio = p50_ms[slowest] / least_ms - 1
+    if ratio <= _SKEW_LIMIT:
+        return None
+    return CheckKind.HOST_SKEW.warning(
+        f"load hosts differ: the median of {slowest} is {p50_ms[slowest]:.3g} ms, of {fastest} {least_ms:.3g} ms",
+        "one host is slower, or further away: look at the rows by load host",
+        ratio,
     )
 
 

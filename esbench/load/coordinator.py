@@ -6,17 +6,11 @@ It exchanges the five messages of `messages` with the workers and knows no clust
 from __future__ import annotations
 
 import math
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
-from pathlib import Path
+from typing import Any
 
 from esbench.errors import EsbenchError, RaceError
 from esbench.events.listeners import Listener
@@ -24,34 +18,33 @@ from esbench.load.assignment import deal, most_workers
 from esbench.load.checks import lost_hosts
 from esbench.load.health import Watch
 from esbench.load.host_outages import HostOutages
+from esbench.load.host_shares import HostShares
 from esbench.load.hot import clock_ns
+from esbench.load.launcher import Launcher, WorkerProcess, end_all
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import ABORT_DRAIN_S, Hello, Message, Prepare, RunStep, Stock, Stop, Target, Tick
 from esbench.load.step_state import RunningStep
 from esbench.measure.cpu_time import Usage
 from esbench.measure.slices import WholeTime
-from esbench.model import Step
+from esbench.model import Step, Task
 from esbench.operations import OperationTypes
-from esbench.record.host import stolen_s
 from esbench.record.model import DriverFacts, TaskResult
-from esbench.record.private import open_private, private_folder
 from esbench.requests.ledger import Ledger
 
 NS = 1_000_000_000
-_START_DELAY_NS = 5_000_000  # until RunStep has reached every worker
 _READY_TIMEOUT_S = 60.0
 _CONNECT_S = 0.02  # that a client may take: a handshake of TLS costs both sides milliseconds
 _PYTHON_READY_TIMEOUT_S = 1800.0  # parameter sources of a track's own may read or make a lot first
 _SILENT_S = 6.0  # a worker ticks once a second
 _DRAIN_S = 5.0  # for requests in flight after a cancel
 _END_WITHIN_S = 2.0  # for a worker to end after a Stop and the drain
+_HANG_UP_S = 1.0  # for a worker's process to end after its pipe
+_LEAVE_S = 3.0  # for the workers to end at the end of a race
 
 
 @dataclass
 class _Worker:
-    number: int
-    process: subprocess.Popen[bytes]
-    pipe: Pipe
+    process: WorkerProcess
     loop: str = ""
     compiled: bool = False
     usage: Usage = field(default_factory=Usage)
@@ -59,14 +52,18 @@ class _Worker:
     has_hung_up: bool = False  # its pipe has ended: nothing is unread in it
 
     @property
+    def number(self) -> int:
+        return self.process.number
+
+    @property
     def is_silent(self) -> bool:
         """True if the worker has sent nothing for too long; a message still unread in its pipe counts as sent."""
-        return time.monotonic() - self.last_heard_s > _SILENT_S and (self.has_hung_up or not self.pipe.poll())
+        return time.monotonic() - self.last_heard_s > _SILENT_S and (self.has_hung_up or not self.process.has_message())
 
 
-def at_once() -> WholeTime:
-    """Return the time of a step that is raced alone, and begins as soon as its workers know of it."""
-    return WholeTime(clock_ns() + _START_DELAY_NS)
+def at_once(delay_ns: int) -> WholeTime:
+    """Return the time of a step that is raced alone, and begins as soon as its workers know of it, after `delay_ns`."""
+    return WholeTime(clock_ns() + delay_ns)
 
 
 def _never() -> bool:
@@ -101,9 +98,8 @@ class Coordinator:
 
     def __init__(
         self,
-        count: int,
+        launcher: Launcher,
         *,
-        log: Path,
         abort_on_error: bool,
         max_error_ratio: float | None = None,
         seed: int,
@@ -112,15 +108,14 @@ class Coordinator:
         epoch_ns: int | None = None,
         index_prefix: str = "",
     ) -> None:
-        """Create a coordinator of `count` workers, which are started when its context is entered.
+        """Create a coordinator of the launcher's workers, which are started when its context is entered.
 
-        `log` is the file to which the workers' output is appended. With `abort_on_error`, the first failed request ends
+        With `abort_on_error`, the first failed request ends
         its step, unless its task tolerates it; with `max_error_ratio`, a task of which a larger share of requests has
         failed does. After a cancel, requests in flight are awaited for `drain_s`. `epoch_ns` is the zero of the race's
         clock (of `clock_ns`), by default now. `index_prefix`: of the names of the race's indices.
         """
-        self._count = count
-        self._log = log
+        self._launcher = launcher
         self._abort_on_error = abort_on_error
         self._max_error_ratio = max_error_ratio
         self._seed = seed
@@ -135,45 +130,27 @@ class Coordinator:
 
     def __enter__(self) -> Coordinator:
         """Start the worker processes; they get ready while the caller goes on."""
-        private_folder(self._log.parent)
-        with open_private(self._log, "ab") as log:
-            for number in range(self._count):
-                ours, theirs = socket.socketpair()
-                with theirs:
-                    process = subprocess.Popen(
-                        [sys.executable, "-P", "-m", "esbench.worker.process", str(theirs.fileno()), str(number)],
-                        pass_fds=(theirs.fileno(),),
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,  # the terminal's Ctrl-C would end them before the drain
-                    )
-                self._workers.append(_Worker(number, process, Pipe(ours.detach())))
+        try:
+            self._workers = [_Worker(process) for process in self._launcher.start()]
+        except BaseException:
+            self._launcher.close()
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for worker in self._workers:
-            try:
-                worker.pipe.send(Stop(drain_s=0.0, leave=True))
-            except OSError:
-                pass  # it is gone already
-        deadline = time.monotonic() + 3
-        for worker in self._workers:
-            try:
-                worker.process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                worker.process.kill()
-                worker.process.wait()
-            worker.pipe.close()
+        self._tell(self._workers, Stop(drain_s=0.0, leave=True))
+        end_all([worker.process for worker in self._workers], _LEAVE_S)
+        self._launcher.close()
 
     @property
     def drivers(self) -> tuple[DriverFacts, ...]:
         """The host, kind of event loop and used CPU time of each worker."""
         return tuple(
             DriverFacts(
-                host=socket.gethostname(),
+                host=w.process.host,
                 worker=w.number,
                 cpu_s=w.usage.cpu_ns / NS,
+                clock_uncertainty_ms=self._launcher.clock_uncertainty_ms(w.process.host),
                 loop=w.loop,
                 compiled=w.compiled,
             )
@@ -182,8 +159,13 @@ class Coordinator:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The process ids of the workers, in the order of their numbers; empty before the context is entered."""
-        return tuple(worker.process.pid for worker in self._workers)
+        """The process ids of the workers of this host, in the order of their numbers; empty before the start."""
+        return tuple(worker.process.pid for worker in self._workers) if not self._launcher.host_facts() else ()
+
+    @property
+    def load_hosts(self) -> tuple[Mapping[str, Any], ...]:
+        """Facts about each load host; empty if the workers run on this one."""
+        return self._launcher.host_facts()
 
     @property
     def ledger(self) -> Ledger:
@@ -212,21 +194,27 @@ class Coordinator:
         stock: Stock,
         types: OperationTypes,
         listener: Listener | None = None,
-        begin: Callable[[], WholeTime] = at_once,
+        begin: Callable[[int], WholeTime] = at_once,
         enough: Callable[[], bool] = _never,
     ) -> tuple[TaskResult, ...]:
         """Run one step and return its tasks' results, in order. `number` is the step's number in the race, from 0.
 
         `listener` is notified of the units that its tasks will process in all (`totals_known`), of the step's start,
         its seconds, the workers' reports, and hosts that are lost or back. `begin` is called when all workers are
-        ready, and returns the time in which the step runs. As soon as `enough` is true, which is asked all the time,
-        the step ends like one whose completing task has ended.
+        ready, with the ns that a message may take to reach them, and returns the time in which the step runs. As soon
+        as `enough` is true, which is asked all the time, the step ends like one whose completing task has ended.
 
         Raises StepFailed if the step was aborted and Cancelled after `cancel`, both with the results so far; an
         EsbenchError if it could not begin.
         """
         listener = listener or Listener()
-        dealt = deal(step, len(self._workers), types, stock)
+        left = [worker for worker in self._workers if not worker.process.is_host_lost]
+        hosts: dict[str, list[int]] = {}
+        for worker in left:
+            hosts.setdefault(worker.process.host, []).append(worker.number)
+        if not left:
+            raise RaceError("all load hosts are lost", where=_named("task", [task.name for task in step.tasks]))
+        dealt = deal(step, tuple(hosts.values()), types, stock)
         units_in_all = _units_in_all(step, types, stock)
         measurements = {
             task.name: TaskMeasurements(
@@ -242,10 +230,11 @@ class Coordinator:
                 epoch_ns=self._epoch_ns,
                 units_in_all=units_in_all.get(task.name),
                 index_prefix=self._index_prefix,
+                host_shares=self._host_shares(task) if len(hosts) > 1 else None,
             )
             for task in step.tasks
         }
-        taking_part = [worker for worker in self._workers if dealt.get(worker.number)]
+        taking_part = [worker for worker in left if dealt[worker.number]]
         names = tuple(task.name for task in step.tasks)
         self._outages.begin(number, names, [worker.number for worker in taking_part], listener.host_changed)
         for worker in taking_part:
@@ -265,8 +254,10 @@ class Coordinator:
         self._await_ready(taking_part, step, number)
         if self._cancel_requests:
             raise Cancelled(())
-        time_of_step = begin()
-        watch = Watch(time_of_step, {worker.number: worker.usage for worker in taking_part}, stolen_s())
+        self._launcher.compare_clocks()
+        time_of_step = begin(self._launcher.start_delay_ns)
+        usages = {worker.number: worker.usage for worker in taking_part}
+        watch = Watch(time_of_step, usages, self._launcher.stolen_s())
         running = RunningStep(step, measurements, listener.second, watch)
         for task in measurements.values():
             task.step_start_ns, task.time = time_of_step.begin_ns, time_of_step
@@ -276,6 +267,7 @@ class Coordinator:
         listener.totals_known(units_in_all)
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()}, time_of_step.stretch)
         error = self._follow(taking_part, number, running, listener, enough)
+        self._launcher.compare_clocks()
         lost = [lost_hosts(list(self._outages.of_step), len(target.hosts))] if self._outages.of_step else []
         results = running.results(lost)
         if self._cancel_requests:
@@ -283,6 +275,10 @@ class Coordinator:
         if error is not None:
             raise StepFailed(error, results)
         return results
+
+    def _host_shares(self, task: Task) -> HostShares:
+        host_of = {worker.number: worker.process.host for worker in self._workers}
+        return HostShares(host_of, self._launcher.clock_uncertainty_ms, is_open=task.schedule.is_open)
 
     def _await_ready(self, workers: Sequence[_Worker], step: Step, number: int) -> None:
         """Wait until all workers are ready, or until a cancel. Raises an EsbenchError if one cannot get ready."""
@@ -293,6 +289,8 @@ class Coordinator:
         timeout_s += _CONNECT_S * sum(task.clients for task in step.tasks)
         deadline = time.monotonic() + timeout_s
         while waiting and not self._cancel_requests:
+            if not all(worker.process.is_provided_for for worker in workers):
+                deadline = time.monotonic() + timeout_s
             if time.monotonic() > deadline:
                 raise RaceError(f"load workers {sorted(waiting)} did not get ready in {timeout_s:.0f} s", where=names)
             for worker, message in self._receive(workers):
@@ -305,10 +303,10 @@ class Coordinator:
                     if message.step == number:
                         waiting.discard(worker.number)
             for worker in workers:
-                if worker.process.poll() is not None and not self._cancel_requests:
-                    raise self._death(worker, [task.name for task in step.tasks])
+                if (how := worker.process.ended()) is not None and not self._cancel_requests:
+                    raise self._death(worker, how, [task.name for task in step.tasks])
                 # to prepare may take long without a word, but not of a process that does not run
-                if worker.is_silent and _is_stopped(worker.process.pid):
+                if worker.is_silent and worker.process.is_stopped:
                     raise self._silence(worker, [task.name for task in step.tasks])
 
     def _follow(
@@ -336,9 +334,10 @@ class Coordinator:
                 if lost is not None:
                     left.remove(worker)
                     running.give_up_on(worker.number, lost.what)
-                    error = error or lost
+                    goes_on = worker.process.is_host_lost and not self._abort_on_error and left
+                    error = error if goes_on else error or lost
             if (now_ns := clock_ns()) - looked_ns > NS or running.ended:
-                running.watch.stolen(now_ns, stolen_s())
+                running.watch.stolen(now_ns, self._launcher.stolen_s())
                 looked_ns = now_ns
             if deadline < math.inf:
                 continue
@@ -350,7 +349,7 @@ class Coordinator:
             elif running.just_completed(enough=enough()):
                 self._tell(left, Stop())
             elif tasks := running.next_tasks():
-                later = running.watch.time.begun_later(clock_ns() + _START_DELAY_NS)
+                later = running.watch.time.begun_later(clock_ns() + self._launcher.start_delay_ns)
                 running.begin(tasks, later)
                 self._tell(left, RunStep(number, later, tasks))
         for worker in left:
@@ -374,56 +373,55 @@ class Coordinator:
     def _lost(self, worker: _Worker, running: RunningStep) -> RaceError | None:
         """Return the error for a worker that has ended or is silent, None for a live one. A silent worker is killed."""
         tasks = running.unfinished_of(worker.number)
-        if worker.process.poll() is not None:
-            return self._death(worker, tasks)
+        if (how := worker.process.ended()) is not None:
+            return self._death(worker, how, tasks)
         if worker.is_silent:
             return self._silence(worker, tasks)
         return None
 
     def _silence(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:
         worker.process.kill()
-        worker.process.wait()
+        worker.process.ended(_HANG_UP_S)
         return RaceError(
             f"load worker {worker.number} has sent nothing for {_SILENT_S:.0f} s", where=_named("task", tasks)
         )
 
-    def _death(self, worker: _Worker, tasks: Sequence[str]) -> RaceError:
+    def _death(self, worker: _Worker, how: str, tasks: Sequence[str]) -> RaceError:
+        if worker.process.is_host_lost:
+            return RaceError(how, where=_named("task", tasks), hint=f"see {self._launcher.log}")
         return RaceError(
-            f"load worker {worker.number} ended unexpectedly ({_exit_reason(worker.process.returncode)})",
+            f"load worker {worker.number} ended unexpectedly ({how})",
             where=_named("task", tasks),
-            hint=f"see {self._log}",
+            hint=f"see {self._launcher.log}",
         )
 
     def _tell(self, workers: Sequence[_Worker], message: Message) -> None:
         for worker in workers:
             try:
-                worker.pipe.send(message)
+                worker.process.send(message)
             except OSError:
                 pass  # noticed as a dead worker
 
     def _send(self, worker: _Worker, message: Message) -> None:
         worker.last_heard_s = time.monotonic()  # from now on it has something to say
         try:
-            worker.pipe.send(message)
+            worker.process.send(message)
         except OSError as error:
-            with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it has ended
-                worker.process.wait(1)
-            raise RaceError(
-                f"load worker {worker.number} is gone ({_exit_reason(worker.process.poll())})", hint=f"see {self._log}"
-            ) from error
+            how = worker.process.ended(_HANG_UP_S) or "still running"
+            what = how if worker.process.is_host_lost else f"load worker {worker.number} is gone ({how})"
+            raise RaceError(what, hint=f"see {self._launcher.log}") from error
 
     def _receive(self, workers: Sequence[_Worker]) -> list[tuple[_Worker, Message]]:
         """Return the messages that arrive within 0.2 s. A pipe that has ended is marked; its process has 1 s to end."""
-        by_pipe = {worker.pipe: worker for worker in workers}
+        by_fd = {worker.process.fileno(): worker for worker in workers}
         received: list[tuple[_Worker, Message]] = []
-        for pipe in wait(list(by_pipe), timeout=0.2):
-            worker = by_pipe[pipe]  # type: ignore[index]
+        for fd in wait(list(by_fd), timeout=0.2):
+            worker = by_fd[fd]  # type: ignore[index]
             try:
-                message: Message = worker.pipe.recv()
+                message = worker.process.receive()
             except (EOFError, OSError):
                 worker.has_hung_up = True
-                with suppress(subprocess.TimeoutExpired):
-                    worker.process.wait(1)
+                worker.process.ended(_HANG_UP_S)
                 continue
             worker.last_heard_s = time.monotonic()
             received.append((worker, message))
@@ -443,17 +441,3 @@ def _units_in_all(step: Step, types: OperationTypes, stock: Stock) -> dict[str, 
 
 def _named(kind: str, names: Sequence[str]) -> str:
     return ", ".join(f'{kind} "{name}"' for name in names)
-
-
-def _is_stopped(pid: int) -> bool:
-    """True if a process was stopped by a signal (proc(5): its state is T); False where that cannot be determined."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False
-
-
-def _exit_reason(code: int | None) -> str:
-    if code is None:
-        return "still running"
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"

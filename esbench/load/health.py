@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from esbench.measure.cpu_time import Usage
@@ -107,7 +107,7 @@ class Watch:
     their slices is not counted.
     """
 
-    def __init__(self, time: WholeTime, before: Mapping[int, Usage], stolen_s: Mapping[int, float]) -> None:
+    def __init__(self, time: WholeTime, before: Mapping[int, Usage], stolen_s: Mapping[Hashable, float]) -> None:
         self.time = time
         self._workers = {number: _Worker(usage) for number, usage in before.items()}
         self._stolen_s = dict(stolen_s)
@@ -122,7 +122,7 @@ class Watch:
             self._workers[worker] = _Worker(usage)
         self._workers[worker].tick(self._own_ms(at_ns), usage, loop_lag_ns)
 
-    def stolen(self, at_ns: int, stolen_s: Mapping[int, float]) -> None:
+    def stolen(self, at_ns: int, stolen_s: Mapping[Hashable, float]) -> None:
         """Add the running totals of stolen time at `at_ns`, in s by CPU.
 
         CPUs that were not there at the step's start are ignored.

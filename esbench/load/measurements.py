@@ -18,6 +18,7 @@ from typing import Any
 from esbench.errors import RaceError
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.failures import sentence
+from esbench.load.host_shares import HostShares
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.objectives import judged, within_limits
 from esbench.measure import drift
@@ -56,7 +57,7 @@ class TaskMeasurements:
     `workers` are their numbers; it could use `most_workers` of them. `per_request` is the amount of each unit that one
     request stands for. `units_in_all` is what it does until its documents are exhausted, where that is known.
     `ended_by_itself`: nothing stopped it. `ends` are the workers' final reports, by number.
-    `index_prefix`: of the names of its indices.
+    `index_prefix`: of the names of its indices. `host_shares`: of a task that several load hosts share.
     """
 
     task: Task
@@ -69,6 +70,7 @@ class TaskMeasurements:
     epoch_ns: int = 0  # of the race's clock
     units_in_all: float | None = None
     index_prefix: str = ""
+    host_shares: HostShares | None = None
     ended_by_itself: bool = False
     step_start_ns: int = 0
     time: WholeTime = field(default_factory=partial(WholeTime, 0))  # known when it begins
@@ -85,6 +87,8 @@ class TaskMeasurements:
         """Add a worker's closed seconds. Yields those that every worker has closed, merged and in order."""
         for second in seconds.seconds:
             key = (second.second, second.warmup)
+            if self.host_shares is not None and not second.warmup:
+                self.host_shares.add(worker, second.tally)
             if key in self._open:
                 self._open[key].merge(second.tally)
             else:
@@ -199,6 +203,7 @@ class TaskMeasurements:
             can_use_more_workers=self.most_workers > len(self.workers),
         )
         failed = (*checks, *(task_checks(figures, workers) if self._begun else (NEVER_BEGUN,)))
+        failed += () if self.host_shares is None else self.host_shares.checks()
         include = task.operation.include_in_reporting
         return TaskResult(
             name=task.name,
@@ -259,6 +264,7 @@ class TaskMeasurements:
             bytes_received=tally.bytes_received if tally.bytes_sent else None,
             status_codes={str(status): count for status, count in sorted(tally.statuses.items())},
             slices=_slice_plan(self.time, tally.overlapping) if isinstance(self.time, SlicedTime) else None,
+            host_shares=() if self.host_shares is None else self.host_shares.shares,
             objectives=judged(task, tally, unsent, throughput, failed),
         )
 

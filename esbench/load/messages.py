@@ -5,7 +5,7 @@ Times are ns of the coordinator's monotonic clock, which all processes of a host
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,6 +73,7 @@ class PackedView:
     root: Path
     libraries: Path | None
     content: bytes
+    moved: Callable[[Path], Path] | None = None  # of a load host: from paths in `content` to those on it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import parse_hosts
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator, StepFailed
+from esbench.load.launcher import LocalLauncher
 from esbench.load.messages import Stock, Target
 from esbench.model import Index, Operation, Schedule, Step, Task, Variable
 from esbench.null_server import NullServer
@@ -96,8 +97,7 @@ class _Driver:
         self.of_the_host: dict[str, Check] = {}
         self._coordinator = stack.enter_context(
             Coordinator(
-                options.workers,
-                log=options.home / "calibration.log",
+                LocalLauncher(options.workers, options.home / "calibration.log"),
                 abort_on_error=True,
                 seed=1,
                 race_id="calibration",

@@ -51,7 +51,12 @@ def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, availab
 
 
 def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
-    """Raise a RaceError if the clients need more connections than this host or one load worker may open."""
+    """Raise a RaceError if the clients need more connections than this host or one load worker may open.
+
+    Load hosts have limits of their own, which their workers report.
+    """
+    if options.is_driven_apart:
+        return
     width = max((step.width for step in challenge.steps), default=0)
     if (ports := _local_ports()) is not None and width > ports:
         hosts = len(resolve(options.hosts)) if options.hosts else options.node.nodes
@@ -62,7 +67,7 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
             hint = f"{ports * hosts:,} clients can run; sysctl net.ipv4.ip_local_port_range has the range"
             raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
     for step in challenge.steps:
-        shares = fullest_worker(step, options.workers, types)
+        shares = fullest_worker(step, [range(options.workers)], types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
 
@@ -70,8 +75,11 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
 def most_per_s(options: RaceOptions) -> float:
     """Return the highest rate (requests/s) at which this host's driver leaves a cluster's figures alone.
 
-    That is 0.8 of the highest that calibration has seen, infinity without one. RecordError if its file is damaged.
+    That is 0.8 of the highest that calibration has seen, infinity without one, and for load hosts. RecordError if its
+    file is damaged.
     """
+    if options.is_driven_apart:
+        return math.inf
     found = CalibrationFile(options.home).find(host_class(host_facts(options.home)), options.workers)
     return math.inf if found is None else _UNDISTURBED * found.highest_per_s
 
@@ -80,6 +88,8 @@ def too_fast(
     options: RaceOptions, challenge: Challenge, types: OperationTypes, stock: Stock, host_class: str
 ) -> Iterator[str]:
     """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
+    if options.is_driven_apart:
+        return
     try:
         calibration = CalibrationFile(options.home).find(host_class, options.workers)
     except RecordError as error:

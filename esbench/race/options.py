@@ -40,7 +40,9 @@ class RaceOptions:
     # of each task's requests; instead of abort_on_error
     max_error_ratio: float | None = None
     enable_assertions: bool = False
-    workers: int = 1
+    workers: int = 1  # on each load host; 0: half of the cores of the smallest load host
+    load_hosts: tuple[str, ...] = ()  # [USER@]HOST[:PORT] of ssh; none: esbench's own host
+    load_cluster: str = ""  # the address of a Dask scheduler instead
     seed: int = 1
     hosts: tuple[Host, ...] = ()  # none: an embedded node
     any_server: bool = False  # the hosts may be any HTTP server: only requests of the track are sent
@@ -57,6 +59,11 @@ class RaceOptions:
     telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
     session: Session | None = None  # of which this is one race
     other_prefixes: tuple[str, ...] = ()  # of the names of indices that sides beside it on the same node use
+
+    @property
+    def is_driven_apart(self) -> bool:
+        """True if other hosts send the load."""
+        return bool(self.load_hosts or self.load_cluster)
 
     @property
     def is_sql(self) -> bool:

@@ -47,9 +47,9 @@ class Pace:
         """Context manager: prepare and run a step in the block; one without load in turn."""
         return nullcontext()
 
-    def begin(self) -> WholeTime:
-        """Return the time in which the step that is ready runs, when all sides are ready."""
-        return at_once()
+    def begin(self, delay_ns: int) -> WholeTime:
+        """Return the time in which the step that is ready runs, when all sides are ready, from `delay_ns` on."""
+        return at_once(delay_ns)
 
     def end(self, results: tuple[TaskResult, ...]) -> tuple[TaskResult, ...]:
         """Wait until the step has ended on all sides; return its results with what was seen from outside."""

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
-from esbench.errors import EsbenchError, RaceError
+from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
 from esbench.load.hot import clock_ns
+from esbench.load.launcher import Launcher, LocalLauncher
 from esbench.load.messages import Stock, Target
 from esbench.model import Step
 from esbench.operations import OperationTypes
@@ -37,7 +40,7 @@ from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import FoundIndex, RacedTargets
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
-from esbench.record.host import esbench_facts, host_class, host_facts
+from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
 from esbench.record.index_prefix import index_prefix
 from esbench.record.locks import RaceLock, end_other_races, other_races
 from esbench.record.model import (
@@ -75,7 +78,7 @@ def run(
         with pace.turn():
             folder = stack.enter_context(_race_folder(options))
             lock = stack.enter_context(RaceLock(options.home, options.race_id))
-            warnings = [*check_workers(options.workers), *_see_to_other_races(options, pace, progress)]
+            warnings = [*_of_workers(options), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
             cluster = _raced_cluster(options, progress, folder, stack, node)
             raced = _raced_track(options, cluster, types, progress, pace, steps)
@@ -84,7 +87,7 @@ def run(
             warnings += _checked(targets, options, pace)
         for warning in warnings:
             progress.warn(warning)
-        first = _first_record(options, started_at, raced, cluster.facts(), warnings)
+        first = _first_record(options, started_at, raced, cluster.facts(), coordinator.load_hosts, warnings)
         recording = stack.enter_context(RecordWriter(folder, first))
         audience = Listeners((recording, steps, *listeners))
         audience.race_begins(first, raced.challenge.steps)
@@ -126,7 +129,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
-        check_workers(options.workers)
+        _of_workers(options)
         cluster, raced = _reached(options, types, progress, stack, steps)
         _checked(RacedTargets(options, raced, cluster), options, Pace())
         return raced
@@ -159,7 +162,7 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
     with ExitStack() as stack:
         cluster, raced = _reached(options, types, progress, stack, steps)
         targets, refusal = RacedTargets(options, raced, cluster), None
-        warnings = (*check_workers(options.workers), *raced.warnings)
+        warnings = (*_of_workers(options), *raced.warnings)
         try:
             warnings += _checked(targets, options, Pace())
         except RaceError as error:
@@ -246,10 +249,28 @@ def _prepared(
     return target, stock
 
 
+def _of_workers(options: RaceOptions) -> tuple[str, ...]:
+    """Return the warnings about the number of load workers of this host; those of load hosts are not known yet."""
+    return () if options.is_driven_apart else check_workers(options.workers)
+
+
+def _launcher(options: RaceOptions, log: Path) -> Launcher:
+    """Return what starts the load workers: on this host, or on load hosts."""
+    if not options.is_driven_apart:
+        return LocalLauncher(options.workers, log)
+    try:
+        from esbench.hosts.launcher import LoadHosts
+        from esbench.hosts.scheduler import cluster_hosts, ssh_hosts
+    except ImportError as error:
+        hint = "pip install 'esbench[hosts]'"
+        raise UsageError(f"load hosts need the package {error.name}", hint=hint) from error
+    found = ssh_hosts(options.load_hosts) if options.load_hosts else cluster_hosts(options.load_cluster)
+    return LoadHosts(found, workers=options.workers, home=options.home, race_id=options.race_id)
+
+
 def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coordinator:
     return Coordinator(
-        options.workers,
-        log=folder.logs / "worker.log",
+        _launcher(options, folder.logs / "worker.log"),
         abort_on_error=options.abort_on_error,
         max_error_ratio=options.max_error_ratio,
         seed=options.seed,
@@ -325,7 +346,12 @@ class _Load:
 
 
 def _first_record(
-    options: RaceOptions, started_at: str, raced: RacedTrack, facts: ClusterFacts, warnings: Sequence[str]
+    options: RaceOptions,
+    started_at: str,
+    raced: RacedTrack,
+    facts: ClusterFacts,
+    load_hosts: tuple[Mapping[str, Any], ...],
+    warnings: Sequence[str],
 ) -> RaceRecord:
     host, track = host_facts(options.home), raced.track
     return RaceRecord(
@@ -340,11 +366,12 @@ def _first_record(
         seed=options.seed,
         test_mode=options.test_mode,
         session=options.session,
-        host_class=host_class(host),
+        host_class=driver_class(load_hosts) or host_class(host),
         environment=host,
         clusters={"default": facts},
         warnings=(*options.client_options.warnings, *raced.warnings, *warnings),
         capacity_of=raced.capacity,
+        load_hosts=load_hosts,
     )
 
 

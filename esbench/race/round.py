@@ -158,11 +158,11 @@ class Round:
         self.meet(side)  # until all have seen it
         return self.sides.index(side), found
 
-    def begin(self, side: str, slices: Slicing) -> SlicedTime:
+    def begin(self, side: str, slices: Slicing, delay_ns: int) -> SlicedTime:
         """Wait until the step is ready on all sides; return the side's time in it."""
         number = self.meet(side)
         with self._changed:
-            start_ns = self._start_ns.setdefault(number, clock_ns() + _START_DELAY_NS)
+            start_ns = self._start_ns.setdefault(number, clock_ns() + _START_DELAY_NS + delay_ns)
             time_of_side = SlicedTime(
                 start_ns,
                 round(slices.length_s * NS),
@@ -245,8 +245,10 @@ class _SidePace(Pace):
         with self._round.turn(self._side):
             yield
 
-    def begin(self) -> WholeTime:
-        return at_once() if self._slicing is None else self._round.begin(self._side, self._slicing)
+    def begin(self, delay_ns: int) -> WholeTime:
+        if self._slicing is None:
+            return at_once(delay_ns)
+        return self._round.begin(self._side, self._slicing, delay_ns)
 
     def end(self, results: tuple[TaskResult, ...]) -> tuple[TaskResult, ...]:
         if self._slicing is None:

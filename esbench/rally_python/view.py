@@ -7,8 +7,9 @@ the object of the model that a part of the view was made from; copies of the par
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,19 @@ class TrackView:
     component_templates: list[ComponentTemplate] = field(default_factory=list)
     corpora: list[DocumentCorpus] = field(default_factory=list)
     has_plugins: bool = True
+
+    def moved(self, place_of: Callable[[Path], Path]) -> TrackView:
+        """Return the track as it is on another host, where `place_of` says that its files are."""
+        corpora = []
+        for corpus in self.corpora:
+            parts = [copy(part) for part in corpus.documents]
+            for part in parts:
+                file = part.document_file if type(part) is not PreparedPart else None
+                if file is not None and Path(file).is_absolute():
+                    part.document_file = str(place_of(Path(file)))
+                part.prepared = None if part.prepared is None else part.prepared.moved(place_of)
+            corpora.append(replace(corpus, documents=parts))
+        return replace(self, root=str(place_of(Path(self.root))), corpora=corpora)
 
     @property
     def default_challenge(self) -> ChallengeView | None:

@@ -39,7 +39,7 @@ def unpacked(plugins: Plugins, view: PackedView) -> TrackView:
     """Unpickle the view of a track whose Python part is loaded in this process."""
     with plugins.running("its Python part", str(plugins.folder)):
         opened: TrackView = pickle.loads(view.content)  # of the coordinator that started this process  # nosec B301
-        return opened
+    return opened if view.moved is None else opened.moved(view.moved)
 
 
 class WorkerPart:

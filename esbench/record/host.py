@@ -10,7 +10,8 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ def host_class(facts: Mapping[str, Any]) -> str:
             facts.get("disk", "unknown disk"),
         )
     )
+
+
+def driver_class(load_hosts: Sequence[Mapping[str, Any]]) -> str:
+    """Return such a key for the load hosts of a race: the number and class of each kind; empty without load hosts."""
+    counts = Counter(str(facts["host_class"]) for facts in load_hosts)
+    return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items()))
 
 
 def esbench_facts() -> dict[str, str]:

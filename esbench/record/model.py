@@ -1,4 +1,4 @@
-"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 6).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 7).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
@@ -16,7 +16,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 from esbench.record.capacity import CapacitySearch, KnownCapacity
 
-SCHEMA = 6
+SCHEMA = 7
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -83,6 +83,8 @@ class CheckKind(Enum):
     ERRORS = "errors", "replies"
     CLAMPED = "clamped", "replies"
     LOST_HOSTS = "lost-hosts", "race"
+    CLOCK_OFFSET = "clock-offset", "driver"
+    HOST_SKEW = "host-skew", "driver"
     NEVER_BEGUN = "never-begun", "race"
 
     def __init__(self, label: str, subject: Subject) -> None:
@@ -221,6 +223,21 @@ class WorkerHealth:
 
 
 @dataclass(frozen=True)
+class HostShare:
+    """The share of a load host in the measurement of a task: its requests and their distribution (ms, by name).
+
+    That is of the latency of an open loop, the service time of a closed one; None if nothing was measured.
+    `clock_uncertainty_ms` bounds the error of its times on the clock of esbench's own host.
+    """
+
+    host: str
+    requests: int
+    errors: int
+    clock_uncertainty_ms: float
+    response_ms: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """The results of one task. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
 
@@ -285,6 +302,7 @@ class TaskResult:
     status_codes: Mapping[str, int] | None = None
     slices: SlicePlan | None = None  # None of a task that had all the time
     objectives: tuple[ObjectiveResult, ...] = ()
+    host_shares: tuple[HostShare, ...] = ()  # of a task that several load hosts shared
 
     @property
     def time(self) -> WholeTime:
@@ -482,3 +500,4 @@ class RaceRecord:
     failure: str | None = None
     capacity: CapacitySearch | None = None  # of a race that searched for one
     capacity_of: KnownCapacity | None = None  # of a race with target rates in percent of it
+    load_hosts: tuple[Mapping[str, Any], ...] = ()  # facts about each, as `environment`; none: esbench's own host

@@ -43,7 +43,7 @@ async def run() -> None:
         Task("template", Operation("template", "get", {{"id": "1"}}), iterations=5),
         Task("script", Operation("script", "refresh"), iterations=5),
     )
-    shares = deal(Step(tasks), 1, types, stock)[0]
+    shares = deal(Step(tasks), [[0]], types, stock)[0]
     message = Prepare(0, shares, target, stock, seed=1, race_id="r", abort_on_error=True, ledger=Ledger())
     reached = Hosts(target.hosts, options, lost=print, back=print)
     for share in await Preparation(types).shares(message, reached, Ledger()):

@@ -15,6 +15,7 @@ from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator, CutShort, at_once
+from esbench.load.launcher import LocalLauncher
 from esbench.load.messages import Stock, Target
 from esbench.load.step_state import Observer
 from esbench.measure.slices import WholeTime
@@ -115,8 +116,7 @@ class Driver:
         self.seconds: list[tuple[str, Second]] = []
         self.events: list[HostEvent] = []
         self.coordinator = Coordinator(
-            workers,
-            log=self.log,
+            LocalLauncher(workers, self.log),
             abort_on_error=on_error == "abort",
             max_error_ratio=max_error_ratio,
             seed=1,

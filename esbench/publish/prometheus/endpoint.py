@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 import socketserver
 import threading
@@ -16,6 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from esbench.cluster.addresses import is_loopback
 from esbench.errors import UsageError
 from esbench.publish.prometheus.families import families_of_sides
 from esbench.publish.prometheus.folding import Bounds
@@ -37,7 +37,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """True if only this host can reach it."""
-        return _is_loopback(self.host)
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -89,20 +89,13 @@ class MetricsEndpoint:
         return families_of_sides([race.seen() for race in self._following], self._bounds)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _for_this_host(app: Callable[..., Any]) -> Callable[..., Any]:
     """Return the app without replies to requests for another host: a page of that name, which a browser of this host
     has open, could read them (DNS rebinding)."""
 
     def answer(environment: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         host = urlsplit(f"//{environment.get('HTTP_HOST', _LOOPBACK)}").hostname or ""
-        if _is_loopback(host):
+        if is_loopback(host):
             return app(environment, start_response)
         start_response("403 Forbidden", [("Content-Type", "text/plain")])
         return [b"served to 127.0.0.1 and localhost only\n"]

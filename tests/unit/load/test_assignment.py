@@ -37,7 +37,7 @@ def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: objec
 
 
 def slots(step: Step, workers: int) -> list[list[tuple[int, ...]]]:
-    dealt = deal(step, workers, TYPES, NO_STOCK)
+    dealt = deal(step, [range(workers)], TYPES, NO_STOCK)
     return [[assignment.slots for assignment in dealt[number]] for number in range(workers)]
 
 
@@ -82,7 +82,7 @@ def test_a_task_that_others_end_needs_no_end(
     completed_by: tuple[str, ...], lengths: dict[str, float | None], expected: list[bool]
 ) -> None:
     tasks = [replace(task(name), warmup_time_s=1.0, time_period_s=period) for name, period in lengths.items()]
-    (dealt,) = deal(Step(tuple(tasks), completed_by=completed_by), 1, TYPES, NO_STOCK).values()
+    (dealt,) = deal(Step(tuple(tasks), completed_by=completed_by), [[0]], TYPES, NO_STOCK).values()
     assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
@@ -102,7 +102,7 @@ def test_a_task_is_not_ended_by_tasks_that_wait_for_it(
     completed_by: tuple[str, ...], clients: int, expected: list[bool]
 ) -> None:
     step = Step((replace(task("a"), warmup_time_s=1.0), task("b"), task("c")), clients, completed_by)
-    (dealt,) = deal(step, 1, TYPES, NO_STOCK).values()
+    (dealt,) = deal(step, [[0]], TYPES, NO_STOCK).values()
     assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
@@ -177,7 +177,7 @@ def test_a_file_that_is_read_as_a_stream_is_unpacked_by_one_worker() -> None:
 def test_tasks_of_a_parallel_have_workers_to_themselves_where_there_are_enough(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, set[int]]
 ) -> None:
-    dealt = deal(Step(tasks), workers, TYPES, NO_STOCK)
+    dealt = deal(Step(tasks), [range(workers)], TYPES, NO_STOCK)
     found: dict[str, set[int]] = {}
     for number, assignments in dealt.items():
         for assignment in assignments:
@@ -198,7 +198,7 @@ def test_parallel_tasks_go_to_workers_of_their_own_where_there_are_some() -> Non
 
 
 def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
-    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), 2, TYPES, NO_STOCK)
+    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), [range(2)], TYPES, NO_STOCK)
     shares = [assignment for own in dealt.values() for assignment in own]
     assert sorted(share.stripe for share in shares) == [0, 1, 2, 3]
     assert {share.stripes for share in shares} == {4}
@@ -206,7 +206,7 @@ def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
 
 def test_a_rate_in_a_unit_that_the_operation_does_not_count_is_refused() -> None:
     with pytest.raises(TrackError, match="docs/s"):
-        deal(Step((task(rate=Rate(5, "docs")),)), 1, TYPES, NO_STOCK)
+        deal(Step((task(rate=Rate(5, "docs")),)), [[0]], TYPES, NO_STOCK)
 
 
 def test_tasks_that_share_no_clients_wait_for_nobody() -> None:
@@ -319,5 +319,5 @@ def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, param
 def test_the_worker_with_the_most_clients_is_known_before_documents_are(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, int]
 ) -> None:
-    shares = fullest_worker(Step(tasks), workers, TYPES)
+    shares = fullest_worker(Step(tasks), [range(workers)], TYPES)
     assert {share.task.name: len(share.slots) for share in shares} == expected

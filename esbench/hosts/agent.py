@@ -1,0 +1,163 @@
+"""The agent of a race on a load host: a Dask actor that starts load workers there and passes their messages on.
+
+Its methods run in the event loop of the Dask worker, which does nothing else; the load is sent by processes of their
+own, the same as on esbench's own host. If the race's host says nothing for ALONE_S, the agent ends its workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from esbench.corpus.preparation import made_again
+from esbench.corpus.prepared import PreparedDocuments
+from esbench.hosts.files import Incoming, WantedFile
+from esbench.hosts.frames import Frame
+from esbench.load.hot import clock_ns
+from esbench.load.launcher import LocalLauncher, LocalWorker, end_all
+from esbench.record.home import esbench_home
+from esbench.record.host import esbench_facts, host_class, host_facts, stolen_s
+
+TAKE_S = 1.0  # that a host without news waits before it says so: the heartbeat
+ALONE_S = 6.0  # without a word of the race's host
+_LEAVE_S = 0.5  # for workers to end by themselves: their sockets are closed
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """A load host as it describes itself. `facts` are those of the record; `packages` are versions by name."""
+
+    home: Path
+    esbench: Mapping[str, str]
+    python: str
+    packages: Mapping[str, str]
+    facts: Mapping[str, Any]
+    host_class: str
+
+
+@dataclass(frozen=True)
+class News:
+    """The news of a host since they were last taken. `ended`: how workers ended, by number; `stolen_s` by CPU."""
+
+    frames: Sequence[Frame] = ()
+    ended: Mapping[int, str] = field(default_factory=dict)
+    stolen_s: Mapping[int, float] = field(default_factory=dict)
+
+
+class Agent:
+    """The load workers of one race on this host."""
+
+    def __init__(self, race_id: str) -> None:
+        self._home = esbench_home()
+        self._folder = self._home / "load-host" / race_id
+        self._files = Incoming(self._home, self._folder)
+        self._workers: dict[int, LocalWorker] = {}
+        self._frames: list[Frame] = []
+        self._ended: dict[int, str] = {}
+        self._has_news = asyncio.Event()
+        self._heard_ns = clock_ns()
+        self._guard: asyncio.Task[None] | None = None
+
+    async def facts(self) -> HostFacts:
+        """Return facts about this host and its Python."""
+        facts = host_facts(self._home)
+        return HostFacts(
+            home=self._home,
+            esbench=esbench_facts(),
+            python=platform.python_version(),
+            packages={found.metadata["Name"].lower(): found.version for found in distributions()},
+            facts=facts,
+            host_class=host_class(facts),
+        )
+
+    async def clock(self) -> int:
+        """Return the monotonic clock of this host, in ns."""
+        return clock_ns()
+
+    async def start(self, count: int, first: int) -> dict[int, int]:
+        """Start load workers, numbered from `first` on; return their process ids by number."""
+        loop = asyncio.get_running_loop()
+        for worker in LocalLauncher(count, self._folder / "worker.log", first).start():
+            self._workers[worker.number] = worker
+            loop.add_reader(worker.fileno(), self._read, worker)
+        self._guard = loop.create_task(self._end_when_alone())
+        return {number: worker.pid for number, worker in self._workers.items()}
+
+    async def put(self, frames: Sequence[Frame]) -> None:
+        """Pass messages on to workers; those to a worker that is gone are dropped, and its end is news."""
+        self._heard_ns = clock_ns()
+        for number, content in frames:
+            try:
+                self._workers[number].pipe.send_bytes(content)
+            except OSError:
+                continue
+
+    async def take(self) -> News:
+        """Wait for news, at most TAKE_S, and return them."""
+        self._heard_ns = clock_ns()
+        try:
+            async with asyncio.timeout(TAKE_S):
+                await self._has_news.wait()
+        except TimeoutError:
+            pass
+        self._has_news.clear()
+        news = News(tuple(self._frames), dict(self._ended), stolen_s())
+        self._frames.clear()
+        self._ended.clear()
+        return news
+
+    async def lacking(self, files: Sequence[WantedFile]) -> list[WantedFile]:
+        """Return the files that are not here yet."""
+        self._heard_ns = clock_ns()
+        return self._files.lacking(files)
+
+    async def write(self, file: WantedFile, chunk: bytes, is_last: bool) -> None:
+        """Append a chunk to a file; after the last one it gets its name, if its sum is right. Raises RaceError."""
+        self._heard_ns = clock_ns()
+        await asyncio.to_thread(self._files.write, file, chunk, is_last)
+
+    async def make(self, documents: PreparedDocuments) -> None:
+        """Generate documents that are generated on the race's host, if they are not here. Raises EsbenchError."""
+        self._heard_ns = clock_ns()
+        making = asyncio.create_task(asyncio.to_thread(made_again, documents, self._home / "cache" / "corpora"))
+        while not making.done():
+            await asyncio.wait([making], timeout=TAKE_S)
+            self._heard_ns = clock_ns()
+        await making
+
+    async def kill(self, number: int) -> None:
+        """Kill a worker."""
+        self._workers[number].kill()
+
+    async def close(self) -> None:
+        """End the workers, and remove what was written for this race alone."""
+        loop = asyncio.get_running_loop()
+        if self._guard is not None:
+            self._guard.cancel()
+        workers, self._workers = list(self._workers.values()), {}
+        for worker in workers:
+            loop.remove_reader(worker.fileno())
+            worker.close()
+        # a closed socket ends a worker; the loop goes on meanwhile
+        await asyncio.to_thread(end_all, workers, _LEAVE_S)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _read(self, worker: LocalWorker) -> None:
+        try:
+            self._frames.append((worker.number, worker.pipe.recv_bytes()))
+        except (EOFError, OSError):
+            asyncio.get_running_loop().remove_reader(worker.fileno())
+            self._ended[worker.number] = worker.ended(1.0) or "it closed its connection"
+        self._has_news.set()
+
+    async def _end_when_alone(self) -> None:
+        while clock_ns() - self._heard_ns < ALONE_S * 1e9:
+            await asyncio.sleep(TAKE_S)
+        self._guard = None
+        await self.close()

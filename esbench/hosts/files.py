@@ -1,0 +1,215 @@
+"""Files on a load host: what a step's workers read there is copied once, or made there if it is generated.
+
+A file below $ESBENCH_HOME has the same place below that of the load host, where a later race finds it by its size and
+time of change. All others (certificates, files of variables, a track's Python) are copied for one race, into a folder
+that only its owner can read and that is removed with the race.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from esbench.corpus.prepared import PreparedDocuments
+from esbench.errors import RaceError
+from esbench.load.messages import PackedView, Prepare, Stock
+from esbench.record.private import open_private, private_folder
+from esbench.sql.tuples import RowDocuments
+
+if TYPE_CHECKING:
+    from esbench.hosts.agent import Agent
+
+_CHUNK_BYTES = 4 << 20
+_LEFT_OUT = {"__pycache__", "node_modules"}
+_CERTIFICATES = ("ca_certs", "client_cert", "client_key")
+
+
+@dataclass(frozen=True)
+class WantedFile:
+    """A file that a host must have at `path`. `sha256` (hex) comes with its last chunk, empty before."""
+
+    path: Path
+    size_bytes: int
+    mtime_ns: int
+    sha256: str = ""
+
+
+class Incoming:
+    """The files of a race that arrive on this host, below its home folder; other places are refused."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        """`folder` is the one of the race, below `home`."""
+        self._home = home
+        self._folder = folder
+
+    def lacking(self, files: Sequence[WantedFile]) -> list[WantedFile]:
+        """Return those of the files that are not here: another size or time of change is another file."""
+        return [file for file in files if not _is_here(file)]
+
+    def write(self, file: WantedFile, chunk: bytes, is_last: bool) -> None:
+        """Append a chunk to a file that is lacking. Raises RaceError if it cannot be written, or if its sum is wrong.
+
+        The file gets its name with the last chunk.
+        """
+        if not file.path.is_relative_to(self._home) or ".." in file.path.parts:
+            raise RaceError(f"{file.path} does not lie below {self._home}", where="load host")
+        partial = file.path.with_name(f".{file.path.name}.{self._folder.name}")
+        try:
+            private_folder(partial.parent)
+            with open_private(partial, "ab") as out:
+                out.write(chunk)
+            if is_last:
+                with partial.open("rb") as written:
+                    found = hashlib.file_digest(written, "sha256").hexdigest()
+                if found != file.sha256:
+                    partial.unlink()
+                    raise RaceError(f"{file.path} arrived damaged, or was changed on the way", where="load host")
+                os.utime(partial, ns=(file.mtime_ns, file.mtime_ns))
+                partial.replace(file.path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise RaceError(f"cannot write {file.path}: {error.strerror}", where="load host") from error
+
+
+def _is_here(file: WantedFile) -> bool:
+    try:
+        found = file.path.stat()
+    except OSError:
+        return False
+    return (found.st_size, found.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
+
+
+class Places:
+    """The places of this host's files on a load host: below the same home folder, or in the folder of the race."""
+
+    def __init__(self, ours: Path, theirs: Path, race_id: str) -> None:
+        """`ours` and `theirs` are the home folders."""
+        self._ours = ours
+        self._theirs = theirs
+        self._folder = theirs / "load-host" / race_id / "files"
+        self._folders: dict[Path, Path] = {}
+
+    def keep_together(self, folder: Path) -> None:
+        """Let the files below a folder have their places below that of the folder."""
+        self._folders.setdefault(folder, self.of(folder))
+
+    def of(self, path: Path) -> Path:
+        """Return the place of a file or folder on the load host."""
+        if path.is_relative_to(self._ours):
+            return self._theirs / path.relative_to(self._ours)
+        for folder, place in self._folders.items():
+            if path.is_relative_to(folder):
+                return place / path.relative_to(folder)
+        return self._folder / hashlib.sha256(str(path).encode()).hexdigest()[:16] / path.name
+
+
+class Outgoing:
+    """Brings the files of steps to one load host, and says where they are there."""
+
+    def __init__(self, agent: Agent, places: Places) -> None:
+        self._agent = agent
+        self._places = places
+        self._brought: set[Path] = set()
+
+    async def bring(self, message: Prepare) -> Prepare:
+        """Bring the files that a step needs; return its message with their places on the host.
+
+        Raises an EsbenchError for a file that cannot be read here, or written or made there.
+        """
+        stock, target = message.stock, message.target
+        given = {name: getattr(target.options, name) for name in _CERTIFICATES}
+        certificates = {name: Path(path).absolute() for name, path in given.items() if path is not None}
+        for folder in () if stock.view is None else (stock.view.root, stock.view.libraries):
+            if folder is not None:
+                self._places.keep_together(folder)
+        made = [each for each in stock.documents if each.generate is not None]
+        for documents in made:
+            if documents.path not in self._brought:
+                await self._agent.make(self._moved(documents))
+                self._brought.add(documents.path)
+        await self._copy((*certificates.values(), *_files_of(stock, with_rows=target.sql)))
+        moved: dict[str, Any] = {name: str(self._places.of(path)) for name, path in certificates.items()}
+        return replace(
+            message,
+            target=replace(target, options=replace(target.options, **moved)),
+            stock=replace(
+                stock,
+                documents=tuple(self._moved(each) for each in stock.documents),
+                variables=tuple(self._variable(each) for each in stock.variables),
+                view=None if stock.view is None else self._view(stock.view),
+            ),
+        )
+
+    def _moved(self, documents: PreparedDocuments) -> PreparedDocuments:
+        return documents.moved(self._places.of)
+
+    def _variable(self, variable: Any) -> Any:
+        if "path" not in variable.params:
+            return variable
+        path = self._places.of(Path(variable.params["path"]))
+        return replace(variable, params={**variable.params, "path": str(path)})
+
+    def _view(self, view: PackedView) -> PackedView:
+        libraries = None if view.libraries is None else self._places.of(view.libraries)
+        return replace(view, root=self._places.of(view.root), libraries=libraries, moved=self._places.of)
+
+    async def _copy(self, paths: Iterable[Path]) -> None:
+        wanted = {}
+        for path in paths:
+            if path not in self._brought:
+                found = path.stat()
+                wanted[self._places.of(path)] = (
+                    path,
+                    WantedFile(self._places.of(path), found.st_size, found.st_mtime_ns),
+                )
+        for file in await self._agent.lacking([file for _, file in wanted.values()]):
+            await self._send(wanted[file.path][0], file)
+        self._brought.update(path for path, _ in wanted.values())
+
+    async def _send(self, path: Path, file: WantedFile) -> None:
+        digest, left = hashlib.sha256(), file.size_bytes
+        with path.open("rb") as content:
+            while True:
+                chunk = content.read(_CHUNK_BYTES)
+                digest.update(chunk)
+                left -= len(chunk)
+                if not chunk or left <= 0:
+                    await self._agent.write(replace(file, sha256=digest.hexdigest()), chunk, True)
+                    return
+                await self._agent.write(file, chunk, False)
+
+
+def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
+    """Yield the files of this host that workers read, but those that are generated again; each may come twice."""
+    for documents in (file for each in stock.documents for file in each.files):
+        if documents.generate is None:
+            if documents.streamed is None:
+                yield from (documents.path, documents.offsets_path)
+            else:
+                yield documents.streamed.path
+                if documents.offsets_path.exists():
+                    yield documents.offsets_path
+        if with_rows:
+            rows = RowDocuments.of(documents)
+            yield from (rows.file, rows.offsets_path)
+    for variable in stock.variables:
+        if "path" in variable.params:
+            yield Path(variable.params["path"])
+    if stock.view is not None:
+        for folder in (stock.view.root, stock.view.libraries):
+            if folder is not None:
+                yield from _tree(folder, stock.documents)
+
+
+def _tree(folder: Path, documents: Sequence[PreparedDocuments]) -> Iterator[Path]:
+    """Yield the files of a track's folder or of its packages; not hidden ones, nor document files."""
+    sources = {each.streamed.path for each in documents if each.streamed is not None}
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        is_left_out = any(part in _LEFT_OUT or part.startswith(".") for part in inside)
+        if path.is_file() and not is_left_out and path not in sources:
+            yield path
