@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from esbench.load.checks import clock_offset, host_skew
 from esbench.measure.histogram import Counts, distribution_ms, supported
 from esbench.measure.tally import Tally
 from esbench.record.model import PERCENTILES, Check, HostShare
+
+_FEWEST_FOR_SKEW = 100  # requests of a host: medians of few differ by chance
 
 
 @dataclass
@@ -47,11 +50,11 @@ class HostShares:
 
     def checks(self) -> tuple[Check, ...]:
         """Return the checks that speak against figures of several hosts: their clocks, and hosts that differ."""
-        p50_ms = {
-            each.host: each.response_ms["p50"] for each in self.shares if each.response_ms and "p50" in each.response_ms
-        }
+        medians = [(each, (each.response_ms or {}).get("p50", inf)) for each in self.shares]
+        p50_ms = {each.host: median for each, median in medians if median < inf}
+        enough = {each.host: median for each, median in medians if each.requests >= _FEWEST_FOR_SKEW}
         bound_ms = max((self._uncertainty_ms(host) for host in self._shares), default=0.0)
-        found = (clock_offset(bound_ms, min(p50_ms.values(), default=None)), host_skew(p50_ms))
+        found = (clock_offset(bound_ms, min(p50_ms.values(), default=None)), host_skew(enough))
         return tuple(check for check in found if check is not None)
 
     def _share(self, host: str, share: _Share) -> HostShare:

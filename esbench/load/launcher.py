@@ -129,7 +129,7 @@ class LocalLauncher:
         return 0.0
 
     def stolen_s(self) -> Mapping[Hashable, float]:
-        return {**stolen_s()}
+        return dict[Hashable, float](stolen_s().items())
 
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         return ()

@@ -19,7 +19,7 @@ from esbench.report.table_model import (
     figure_cell,
     table_of,
 )
-from esbench.report.task_tables import load_notice, objectives, servers, sweeps, targets, task_lines
+from esbench.report.task_tables import by_load_host, load_notice, objectives, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
 _METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
@@ -47,6 +47,7 @@ def summary(record: RaceRecord) -> ReportDocument:
             (
                 Section("Probes", probes_table(shown)),
                 *search_sections(record, shown),
+                *by_load_host(record),
                 *servers(record),
                 *_of_devices(record),
             ),
@@ -57,7 +58,7 @@ def summary(record: RaceRecord) -> ReportDocument:
         table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*objectives(record), *sweeps(record), *servers(record), *_of_devices(record)),
+        (*objectives(record), *sweeps(record), *by_load_host(record), *servers(record), *_of_devices(record)),
     )
 
 
@@ -79,6 +80,7 @@ def short_summary(record: RaceRecord) -> ReportDocument:
             *targets(record),
             *swept,
             *_returned(record),
+            *by_load_host(record),
             *servers(record, every_figure=False),
             *_of_devices(record),
         ),
@@ -118,6 +120,8 @@ def race_facts(record: RaceRecord) -> Table:
         nodes = f", {len(cluster.nodes)} nodes" if len(cluster.nodes) > 1 else ""
         label = "Cluster" if len(record.clusters) == 1 else f"Cluster {name}"
         facts.append((label, f"{cluster.server}{nodes}"))
+    if record.load_hosts:
+        facts.append(("Load hosts", ", ".join(str(host["name"]) for host in record.load_hosts)))
     if record.track_params:
         facts.append(("Parameters", record.track_params))
     if record.user_tags:

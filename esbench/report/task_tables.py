@@ -20,7 +20,7 @@ from esbench.record.figures import (
     reported_tasks,
     task_label,
 )
-from esbench.record.model import ObjectiveResult, RaceRecord, TaskResult
+from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
 
@@ -179,6 +179,32 @@ def objectives(record: RaceRecord) -> tuple[Section, ...]:
     """Return a section with a line for each objective of the tasks; empty if they have none."""
     found = tuple(objective_results(record))
     return (Section("Objectives", table_of(_OBJECTIVES, found)),) if found else ()
+
+
+def _of_host(name: str) -> Callable[[tuple[str, HostShare]], Cell]:
+    return lambda found: time_cell(found[1].response_ms, name)
+
+
+_SHARES: tuple[ColumnOf[tuple[str, HostShare]], ...] = (
+    ColumnOf("Task", "task", cuttable=True, read=lambda found: found[0]),
+    ColumnOf("Load host", "load_host", cuttable=True, read=lambda found: found[1].host),
+    ColumnOf("Requests", "requests", numeric=True, read=lambda found: found[1].requests),
+    ColumnOf("Errors", "errors", numeric=True, read=lambda found: found[1].errors),
+    ColumnOf("p50 ms", "p50_ms", numeric=True, read=_of_host("p50")),
+    ColumnOf("p99 ms", "p99_ms", numeric=True, read=_of_host("p99")),
+    ColumnOf("max ms", "max_ms", numeric=True, read=_of_host("max")),
+    ColumnOf("Clock +- ms", "clock_ms", numeric=True, read=lambda found: found[1].clock_uncertainty_ms),
+)
+
+
+def by_load_host(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with a line for each load host of each task that several shared; empty if none did.
+
+    Its times are the latency of open loops, the service time of closed ones.
+    """
+    tasks = reported_tasks(record)
+    found = [(task_label(record, task), share) for task in tasks for share in task.host_shares]
+    return (Section("By load host", table_of(_SHARES, found)),) if found else ()
 
 
 def _target(task: TaskResult) -> Cell:

@@ -58,14 +58,18 @@ class LocalSsh:
             process.send_signal(signal.SIGSTOP)
         return processes
 
-    def running(self) -> list[str]:
-        """The command lines of all processes that run on load hosts."""
+    def kill(self, name: str) -> None:
+        """Kill the process that ssh has started on a host."""
+        os.kill(self.pid(name), signal.SIGKILL)
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes that run on load hosts."""
         homes = {str(self.home(path.name)) for path in self.folder.iterdir()}
         found = []
         for process in psutil.process_iter():
             try:
                 if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("ESBENCH_HOME") in homes:
-                    found.append(" ".join(process.cmdline()))
+                    found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
         return found
@@ -73,8 +77,6 @@ class LocalSsh:
     def wait_for_nothing(self, within_s: float = 10) -> None:
         """Wait until no process runs on any load host."""
         deadline_s = time.monotonic() + within_s
-        while self.running():
-            assert time.monotonic() < deadline_s, self.running()
+        while left := self.processes():
+            assert time.monotonic() < deadline_s, left
             time.sleep(0.1)
-
-

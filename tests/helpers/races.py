@@ -14,15 +14,15 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-6.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-7.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
-    """The golden record, as that of a race which had all the time, and no objectives: one of its tasks was raced in
-    slices, and two have objectives."""
+    """The golden record, as that of a race of one load host which had all the time, and no objectives: one of its tasks
+    was raced in slices, two have objectives, and one was shared by two load hosts."""
     record = decode_record(GOLDEN.read_bytes())
-    tasks = tuple(replace(task, slices=None, objectives=()) for task in record.tasks)
-    return replace(record, **{"tasks": tasks, **changes})
+    tasks = tuple(replace(task, slices=None, objectives=(), host_shares=()) for task in record.tasks)
+    return replace(record, **{"tasks": tasks, "load_hosts": (), **changes})
 
 
 def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise", task: str = "") -> RaceRecord:

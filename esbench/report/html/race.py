@@ -34,7 +34,7 @@ from esbench.report.html.timeline import (
 from esbench.report.html.verdict import facts, sentences
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, Section, table_of, time_cell
-from esbench.report.task_tables import objectives, servers
+from esbench.report.task_tables import by_load_host, objectives, servers
 from esbench.report.text import pairs_text
 from esbench.units import format_number
 
@@ -73,7 +73,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
         facts=facts(record),
         labels=[task_label(record, task) for task in tasks],
         tasks=table_of(_task_columns(record), tasks),
-        sections=(*objectives(record), *servers(record)),
+        sections=(*objectives(record), *by_load_host(record), *servers(record)),
         search=_search_sections(record, shown) if shown else (),
         document=summary(record),
         settings=settings(record),

@@ -14,7 +14,8 @@ from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.secrets import HIDDEN, redact
 from esbench.record.store import decode_record, encode_record
 
-OF_SCHEMA_6: Any = {"objectives": ()}
+OF_SCHEMA_7: Any = {"host_shares": ()}
+OF_SCHEMA_6: Any = {"objectives": (), **OF_SCHEMA_7}
 OF_SCHEMA_5: Any = {"slices": None, **OF_SCHEMA_6}
 OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None, **OF_SCHEMA_5}
 
@@ -81,10 +82,23 @@ def test_a_record_of_schema_5_is_read_with_what_it_has() -> None:
     ]
 
 
+def test_a_record_of_schema_6_is_read_with_what_it_has() -> None:
+    """Schema 7 keeps the load hosts of a race, and the share of each in a task."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-6.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old.schema == 6
+    assert old.tasks == tuple(replace(task, **OF_SCHEMA_7) for task in new.tasks)
+    assert [host["name"] for host in new.load_hosts] == ["10.0.0.5", "bench@10.0.0.6:2222"]
+    shares = task_of(new, "get-by-id").host_shares
+    assert [(share.host, share.clock_uncertainty_ms) for share in shares] == [
+        ("10.0.0.5", 0.41),
+        ("bench@10.0.0.6:2222", 0.77),
+    ]
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 6
+    assert SCHEMA == 7
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
