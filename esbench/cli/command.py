@@ -30,7 +30,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--id": "name the race itself: esbench delete RACE-ID",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--installation-id": "name the race that kept the node: esbench stop RACE-ID",
-    "--load-driver-hosts": "use --workers=N for more worker processes on this host",
+    "--load-driver-hosts": "use --load-hosts=HOST,HOST for more hosts, --workers=N for more worker processes",
     "--multi-cluster": "race one cluster at a time",
     "--plugin-params": "use --node-settings",
     "--preserve-install": "use --keep-node",
@@ -74,7 +74,7 @@ OSB_OPTIONS: Mapping[str, str] = {
     "--latency-percentiles": _LEAVE_OUT + "the record holds the whole distribution",
     "--throughput-percentiles": _LEAVE_OUT + "esbench export --csv has the throughput of each second",
     "--randomization-enabled": "use variables in the queries",
-    "--worker-ips": "use --workers=N for more worker processes on this host",
+    "--worker-ips": "use --load-hosts=HOST,HOST for more hosts, --workers=N for more worker processes",
 }
 OSB_COMMANDS: Mapping[str, str] = {
     "run": "use esbench race",

@@ -46,13 +46,13 @@ class LoadHosts:
         self,
         found: AbstractAsyncContextManager[FoundHosts],
         *,
-        workers: int | None,
+        workers: int,
         home: Path,
         race_id: str,
     ) -> None:
-        """Create the launcher of `workers` on each of the hosts that `found` brings up; None: half of its cores.
+        """Create the launcher of `workers` on each of the hosts that `found` brings up.
 
-        `home` is esbench's home folder on this host.
+        0 is half of the cores of the smallest one. `home` is esbench's home folder on this host.
         """
         self.log = f"load-host/{race_id}/worker.log in ESBENCH_HOME of the load host"
         self.start_delay_ns = _DELAY_NS
@@ -125,10 +125,10 @@ class LoadHosts:
                     facts = await _all(agent.facts() for agent in agents)
         except TimeoutError:
             raise RaceError(f"no agent within {START_S:.0f} s", where="load hosts") from None
-        first = 0
-        for name, agent, of_host in zip(found.workers, agents, facts, strict=True):
+        for name, of_host in zip(found.workers, facts, strict=True):
             refuse_other_versions(name, of_host)
-            count = self._count or max(1, of_host.facts["cpu_cores"] // 2)
+        count, first = self._count or max(1, min(of_host.facts["cpu_cores"] for of_host in facts) // 2), 0
+        for name, agent, of_host in zip(found.workers, agents, facts, strict=True):
             places = Places(self._home, of_host.home, self._race_id)
             self._hosts[name] = host = _Host(name, agent, of_host, Outgoing(agent, places), self._loop)
             await host.start(count, first)

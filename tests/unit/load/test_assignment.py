@@ -321,3 +321,35 @@ def test_the_worker_with_the_most_clients_is_known_before_documents_are(
 ) -> None:
     shares = fullest_worker(Step(tasks), [range(workers)], TYPES)
     assert {share.task.name: len(share.slots) for share in shares} == expected
+
+
+def by_host(step: Step, hosts: list[range]) -> list[list[tuple[int, ...]]]:
+    """The client slots of the step's only task, by host and worker; workers without any are left out."""
+    dealt = deal(step, hosts, TYPES, NO_STOCK)
+    return [[share.slots for number in host for share in dealt[number]] for host in hosts]
+
+
+def test_every_load_host_gets_every_nth_client() -> None:
+    assert by_host(Step((task(clients=5),)), [range(2), range(2, 4)]) == [[(0, 2, 4)], [(1, 3)]]
+
+
+def test_a_task_with_fewer_clients_than_hosts_leaves_some_out() -> None:
+    assert by_host(Step((task(clients=2),)), [range(1), range(1, 2), range(2, 3)]) == [[(0,)], [(1,)], []]
+
+
+def test_a_high_rate_needs_fewer_workers_on_each_of_several_hosts() -> None:
+    step = Step((task(clients=8, rate=Rate(50_000, "ops")),))
+    assert by_host(step, [range(2)]) == [[(0, 2, 4, 6), (1, 3, 5, 7)]]
+    assert by_host(step, [range(2), range(2, 4)]) == [[(0, 2, 4, 6)], [(1, 3, 5, 7)]]
+
+
+def test_a_closed_loop_uses_all_workers_of_all_hosts() -> None:
+    closed = replace(task(clients=32), time_period_s=10.0)
+    shares = by_host(Step((closed,)), [range(2), range(2, 4)])
+    assert [len(host) for host in shares] == [2, 2]
+    assert sorted(slot for host in shares for slots in host for slot in slots) == list(range(32))
+
+
+def test_tasks_with_one_client_go_to_different_hosts() -> None:
+    dealt = deal(Step((task("a"), task("b"))), [range(1), range(1, 2)], TYPES, NO_STOCK)
+    assert [[share.task.name for share in shares] for shares in dealt.values()] == [["a"], ["b"]]

@@ -12,7 +12,7 @@ import pytest
 
 import esbench
 from esbench.record import host
-from esbench.record.host import esbench_facts, has_ended, host_class, host_facts, stolen_s
+from esbench.record.host import driver_class, esbench_facts, has_ended, host_class, host_facts, stolen_s
 
 
 def test_facts_of_this_host_are_plain_and_there(tmp_path: Path) -> None:
@@ -28,6 +28,11 @@ def test_facts_of_this_host_are_plain_and_there(tmp_path: Path) -> None:
 
 def test_a_folder_that_will_be_made_lies_on_the_disk_of_the_one_above(tmp_path: Path) -> None:
     assert host_facts(tmp_path / "not" / "yet")["filesystem"] == host_facts(tmp_path)["filesystem"]
+
+
+def test_load_hosts_have_a_class_together() -> None:
+    assert driver_class([{"host_class": "big"}, {"host_class": "small"}, {"host_class": "big"}]) == "2 x big, 1 x small"
+    assert driver_class([]) == ""
 
 
 def test_the_host_class_does_not_move_with_load_or_kernel_memory() -> None:
