@@ -35,7 +35,7 @@ def unpacked(package: str, folder: Path) -> Path:
     )
     (wheel,) = (folder / package).glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / package)  # noqa: S202 - of a package registry
+        archive.extractall(folder / package)
     return folder / package
 
 

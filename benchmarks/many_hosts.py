@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -43,6 +44,7 @@ SECONDS = 10
 REQUESTS = 1_000  # of a worker, a second and a task
 
 
+@cache
 def tally(seed: int) -> Tally:
     """Return the counts of a worker's second: response times as a cluster's are, a lognormal with a long tail."""
     draw, found = random.Random(seed), Tally(due=REQUESTS, sent=REQUESTS, requests=REQUESTS, units=REQUESTS)
@@ -84,7 +86,8 @@ class SimulatedHost:
         """Report a second; the last one with the ends of the tasks."""
         at_ns, is_last = clock_ns(), second == SECONDS
         seconds = tuple(
-            TaskSeconds(name, (Second(second - 1, False, tally(second % 5)),), second) for name in self.tasks
+            TaskSeconds(name, (Second(second - 1, False, tally(2 * (second % 5) + place)),), second)
+            for place, name in enumerate(self.tasks)
         )
         ends = [
             TaskEnd(name, self.begin_ns, self.begin_ns + SECONDS * NS, 0, self.begin_ns, at_ns) for name in self.tasks

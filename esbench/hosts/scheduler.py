@@ -178,7 +178,8 @@ async def cluster_hosts(address: str) -> AsyncIterator[FoundHosts]:
         raise RaceError(f"no connection to the scheduler: {error}", where=where, hint=hint) from error
     try:
         workers: dict[str, str] = {}
-        for worker, known in client.scheduler_info(n_workers=-1)["workers"].items():
+        scheduler = await client.scheduler.identity(n_workers=-1)  # all of them
+        for worker, known in scheduler["workers"].items():
             workers.setdefault(known["host"], worker)
         if not workers:
             raise RaceError("the scheduler has no workers", where=where, hint="each worker is a load host")
