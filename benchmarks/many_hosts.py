@@ -25,7 +25,7 @@ from tabulate import tabulate
 
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
-from esbench.hosts.clock import HostClock, Reading
+from esbench.hosts.clock import ClockReading, HostClock
 from esbench.hosts.launcher import RemoteWorker
 from esbench.load.coordinator import Coordinator, at_once
 from esbench.load.hot import clock_ns
@@ -67,7 +67,7 @@ class SimulatedHost:
 
     def __post_init__(self) -> None:
         self.name = f"host-{self.number}"
-        self.clock.compare([Reading(0, 1000, 2000)])
+        self.clock.compare([ClockReading(0, 1000, 2000)])
         self.worker = RemoteWorker(self.number, self, self.number)  # type: ignore[arg-type]
 
     def send(self, number: int, message: Message) -> None:

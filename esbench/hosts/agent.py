@@ -1,7 +1,7 @@
 """The agent of a race on a load host: a Dask actor that starts load workers there and passes their messages on.
 
-Its methods run in the event loop of the Dask worker, which does nothing else; the load is sent by processes of their
-own, the same as on esbench's own host. If the race's host says nothing for ALONE_S, the agent ends its workers.
+Its methods run in the event loop of the Dask worker, which does nothing else; the load is sent by load
+workers, the same as on esbench's own host. If the race's host says nothing for ALONE_S, the agent ends its workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from esbench.corpus.preparation import made_again
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.hosts.files import Incoming, WantedFile
+from esbench.hosts.files import ReceivedFiles, WantedFile
 from esbench.hosts.frames import Frame
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import LocalLauncher, LocalWorker, end_all
@@ -56,7 +56,7 @@ class Agent:
     def __init__(self, race_id: str) -> None:
         self._home = esbench_home()
         self._folder = self._home / "load-host" / race_id
-        self._files = Incoming(self._home, self._folder)
+        self._files = ReceivedFiles(self._home, self._folder)
         self._workers: dict[int, LocalWorker] = {}
         self._frames: list[Frame] = []
         self._ended: dict[int, str] = {}

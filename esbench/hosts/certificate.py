@@ -17,7 +17,7 @@ _SKEW = timedelta(days=1)  # of the hosts' times of day
 
 
 @dataclass(frozen=True)
-class Identity:
+class HostIdentity:
     """A certificate with its key, and the authority that both sides of a connection must be signed by: PEM texts."""
 
     authority: str
@@ -36,7 +36,7 @@ class Identity:
 
 
 class Authority:
-    """An authority of a race's own, whose key is never written down."""
+    """The authority of one race, whose key is never written down."""
 
     def __init__(self) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -44,7 +44,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._certificate = self._sign(self._key, "esbench race", is_authority=True)
 
-    def identity(self, name: str) -> Identity:
+    def identity(self, name: str) -> HostIdentity:
         """Return a new key and its certificate, signed by this authority."""
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -53,7 +53,7 @@ class Authority:
         pem = serialization.Encoding.PEM
         text = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
         certificate = self._sign(key, name).public_bytes(pem).decode()
-        return Identity(self._certificate.public_bytes(pem).decode(), certificate, text)
+        return HostIdentity(self._certificate.public_bytes(pem).decode(), certificate, text)
 
     def _sign(self, key: Any, name: str, *, is_authority: bool = False) -> Any:
         from cryptography import x509
@@ -79,7 +79,7 @@ class Authority:
 
 
 def security_of(paths: Mapping[str, str]) -> Security:
-    """Return Dask's settings that let nobody in without a certificate of the authority; `paths` as `write` returned."""
+    """Return Dask's settings that ask both sides for a certificate of the authority; `paths` as `write` returned."""
     from distributed.security import Security
 
     pairs = {

@@ -15,7 +15,7 @@ _MS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClockReading:
     """One round trip to a host's clock; times in ns."""
 
     sent_ns: int
@@ -37,9 +37,9 @@ class HostClock:
     """A host's clock over a race: offsets are linear between readings, and stay as they are beyond them."""
 
     def __init__(self) -> None:
-        self._readings: list[Reading] = []
+        self._readings: list[ClockReading] = []
 
-    def compare(self, readings: Iterable[Reading]) -> None:
+    def compare(self, readings: Iterable[ClockReading]) -> None:
         """Add the best of some readings, which were taken one after the other and after all earlier ones."""
         self._readings.append(min(readings, key=lambda reading: reading.bound_ns))
 

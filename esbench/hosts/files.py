@@ -38,7 +38,7 @@ class WantedFile:
     sha256: str = ""
 
 
-class Incoming:
+class ReceivedFiles:
     """The files of a race that arrive on this host, below its home folder; other places are refused."""
 
     def __init__(self, home: Path, folder: Path) -> None:
@@ -107,7 +107,7 @@ class Places:
         return self._folder / hashlib.sha256(str(path).encode()).hexdigest()[:16] / path.name
 
 
-class Outgoing:
+class CopiedFiles:
     """Brings the files of steps to one load host, and says where they are there."""
 
     def __init__(self, agent: Agent, places: Places) -> None:

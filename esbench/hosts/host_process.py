@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from esbench.hosts.certificate import Identity, security_of
+from esbench.hosts.certificate import HostIdentity, security_of
 from esbench.hosts.settings import LOOPBACK_ONLY, dask_settings
 from esbench.load.open_files import raise_limit
 
@@ -47,7 +47,7 @@ async def serve(job: Mapping[str, Any], folder: Path) -> None:
         name=job["name"],
         nthreads=1,
         host=local_address(scheduler.hostname or "", scheduler.port or 0),
-        security=security_of(Identity(**job["identity"]).write(folder)),
+        security=security_of(HostIdentity(**job["identity"]).write(folder)),
         local_directory=str(folder),
         memory_limit=0,
         death_timeout=_CONNECT_S,

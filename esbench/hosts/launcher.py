@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 
 from esbench.errors import EsbenchError, RaceError
 from esbench.hosts.agent import Agent, HostFacts, News
-from esbench.hosts.clock import HostClock, Reading
-from esbench.hosts.files import Outgoing, Places
+from esbench.hosts.clock import ClockReading, HostClock
+from esbench.hosts.files import CopiedFiles, Places
 from esbench.hosts.frames import Frame, inbound, outbound
 from esbench.hosts.scheduler import START_S, FoundHosts
 from esbench.hosts.settings import dask_settings
@@ -130,7 +130,7 @@ class LoadHosts:
         count, first = self._count or max(1, min(of_host.facts["cpu_cores"] for of_host in facts) // 2), 0
         for name, agent, of_host in zip(found.workers, agents, facts, strict=True):
             places = Places(self._home, of_host.home, self._race_id)
-            self._hosts[name] = host = _Host(name, agent, of_host, Outgoing(agent, places), self._loop)
+            self._hosts[name] = host = _Host(name, agent, of_host, CopiedFiles(agent, places), self._loop)
             await host.start(count, first)
             first += count
         await _all(host.compare_clock(_READINGS) for host in self._hosts.values())
@@ -172,7 +172,7 @@ class _Host:
     """
 
     def __init__(
-        self, name: str, agent: Any, facts: HostFacts, files: Outgoing, loop: asyncio.AbstractEventLoop
+        self, name: str, agent: Any, facts: HostFacts, files: CopiedFiles, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.name = name
         self.facts = facts
@@ -218,7 +218,7 @@ class _Host:
             for _ in range(count):
                 sent_ns = clock_ns()
                 theirs_ns = await self._agent.clock()
-                readings.append(Reading(sent_ns, theirs_ns, clock_ns()))
+                readings.append(ClockReading(sent_ns, theirs_ns, clock_ns()))
         except Exception as error:  # noqa: BLE001 - whatever Dask raises for a connection that is gone
             self._lose(error)
         if readings:

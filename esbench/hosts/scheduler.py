@@ -178,9 +178,10 @@ async def cluster_hosts(address: str) -> AsyncIterator[FoundHosts]:
         raise RaceError(f"no connection to the scheduler: {error}", where=where, hint=hint) from error
     try:
         workers: dict[str, str] = {}
-        scheduler = await client.scheduler.identity(n_workers=-1)  # all of them
-        for worker, known in scheduler["workers"].items():
-            workers.setdefault(known["host"], worker)
+        known: Any = client.scheduler
+        scheduler = await known.identity(n_workers=-1)  # all of them
+        for worker, facts in scheduler["workers"].items():
+            workers.setdefault(facts["host"], worker)
         if not workers:
             raise RaceError("the scheduler has no workers", where=where, hint="each worker is a load host")
         yield FoundHosts(client, workers)

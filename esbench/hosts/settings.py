@@ -1,4 +1,4 @@
-"""Dask's settings on both sides of a race: short limits, no measuring of its own, HTTP on the loopback address only."""
+"""Dask's settings on both sides of a race: short limits, no measurements by Dask, HTTP on the loopback address only."""
 
 from __future__ import annotations
 

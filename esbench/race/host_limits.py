@@ -53,7 +53,7 @@ def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, availab
 def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
     """Raise a RaceError if the clients need more connections than this host or one load worker may open.
 
-    Load hosts have limits of their own, which their workers report.
+    Limits of load hosts are reported by their workers.
     """
     if options.is_driven_apart:
         return

@@ -21,6 +21,8 @@ BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 _OTHER_COMMANDS = {
     "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
+    # of `dask worker`
+    "hosts.md": {"--nthreads", "--no-nanny", "--memory-limit", "--no-dashboard", "--dashboard-address"},
     "security.md": {"--require-hashes", "--only-binary", "--no-deps"},  # options of pip
     "null-server.md": {  # options of `python -m esbench.null_server`
         "--host",

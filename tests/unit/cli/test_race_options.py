@@ -104,9 +104,12 @@ GIVEN: Mapping[str, str] = {
     "--on-error": "continue",
     "--max-error-rate": "1%",
     "--workers": "7",
+    "--load-hosts": "bench@10.0.0.5:2222",
+    "--load-cluster": "tls://10.0.0.5:8786",
     "--seed": "7",
     "--telemetry": "none",
 }
+ON_A_CLUSTER = {"--load-hosts", "--load-cluster"}  # flags that need --target-hosts
 WITH_ANOTHER = {  # flags that say how another one is read
     "--track-path",
     "--track-repository",
@@ -123,8 +126,8 @@ def test_every_flag_changes_what_a_race_is_asked_to_be(param: click.Option) -> N
     if name in WITH_ANOTHER:
         return
     given = [name] if param.is_flag else [f"{name}={GIVEN[name]}"]
-    arguments = given if name == "--track" else ["--track=orders", *given]
-    assert asked(arguments) != asked(["--track=orders"])
+    others = ["--track=orders"] + (["--target-hosts=a:9200"] if name in ON_A_CLUSTER else [])
+    assert asked(given if name == "--track" else [*others, *given]) != asked(others)
 
 
 def asked(arguments: list[str]) -> RaceOptions:

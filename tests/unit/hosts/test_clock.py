@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from esbench.hosts.clock import HostClock, Reading
+from esbench.hosts.clock import ClockReading, HostClock
 
 MS = 1_000_000
 
 
 def test_a_reading_is_right_to_half_of_its_round_trip() -> None:
     """The host is 500 ms ahead; the way there takes 3 ms, and the way back 1 ms."""
-    reading = Reading(100 * MS, 603 * MS, 104 * MS)
+    reading = ClockReading(100 * MS, 603 * MS, 104 * MS)
     assert reading.offset_ns == 501 * MS
     assert reading.bound_ns == 2 * MS
     assert abs(reading.offset_ns - 500 * MS) <= reading.bound_ns
@@ -19,7 +19,13 @@ def test_a_reading_is_right_to_half_of_its_round_trip() -> None:
 
 def test_the_shortest_round_trip_counts() -> None:
     clock = HostClock()
-    clock.compare([Reading(0, 509 * MS, 10 * MS), Reading(20 * MS, 521 * MS, 22 * MS), Reading(30 * MS, 0, 90 * MS)])
+    clock.compare(
+        [
+            ClockReading(0, 509 * MS, 10 * MS),
+            ClockReading(20 * MS, 521 * MS, 22 * MS),
+            ClockReading(30 * MS, 0, 90 * MS),
+        ]
+    )
     assert clock.theirs_ns(0) == 500 * MS
     assert clock.bound_ms() == 1.0
 
@@ -27,8 +33,8 @@ def test_the_shortest_round_trip_counts() -> None:
 def clock_that_gains() -> HostClock:
     """A clock 500 ms ahead at 1 s, and 600 ms ahead at 2 s; both readings take no time."""
     clock = HostClock()
-    clock.compare([Reading(1000 * MS, 1500 * MS, 1000 * MS)])
-    clock.compare([Reading(2000 * MS, 2600 * MS, 2000 * MS)])
+    clock.compare([ClockReading(1000 * MS, 1500 * MS, 1000 * MS)])
+    clock.compare([ClockReading(2000 * MS, 2600 * MS, 2000 * MS)])
     return clock
 
 
@@ -41,12 +47,12 @@ def test_between_readings_the_offset_is_linear_and_beyond_them_it_stays(ours_ms:
 
 def test_the_bound_is_that_of_the_worst_reading() -> None:
     clock = clock_that_gains()
-    clock.compare([Reading(3000 * MS, 3600 * MS, 3006 * MS)])
+    clock.compare([ClockReading(3000 * MS, 3600 * MS, 3006 * MS)])
     assert clock.bound_ms() == 3.0
 
 
 def test_a_clock_behind_ours() -> None:
     clock = HostClock()
-    clock.compare([Reading(1000 * MS, 500 * MS, 1000 * MS)])
+    clock.compare([ClockReading(1000 * MS, 500 * MS, 1000 * MS)])
     assert clock.ours_ns(clock.theirs_ns(77)) == 77
     assert clock.theirs_ns(700 * MS) == 200 * MS

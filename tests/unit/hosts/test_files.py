@@ -14,7 +14,7 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.hosts.files import Incoming, Outgoing, Places, WantedFile
+from esbench.hosts.files import CopiedFiles, Places, ReceivedFiles, WantedFile
 from esbench.load.messages import PackedView, Prepare, Stock, Target
 from esbench.model import Variable
 from esbench.requests.ledger import Ledger
@@ -24,7 +24,7 @@ class LocalAgent:
     """An agent without a host: writes into a folder of this one."""
 
     def __init__(self, home: Path) -> None:
-        self.incoming = Incoming(home, home / "load-host" / "one")
+        self.incoming = ReceivedFiles(home, home / "load-host" / "one")
         self.written: list[Path] = []
         self.made: list[Path] = []
 
@@ -56,8 +56,8 @@ def agent(theirs: Path) -> LocalAgent:
 
 
 @pytest.fixture
-def outgoing(agent: LocalAgent, ours: Path, theirs: Path) -> Outgoing:
-    return Outgoing(agent, Places(ours, theirs, "one"))  # type: ignore[arg-type]
+def outgoing(agent: LocalAgent, ours: Path, theirs: Path) -> CopiedFiles:
+    return CopiedFiles(agent, Places(ours, theirs, "one"))  # type: ignore[arg-type]
 
 
 def prepare(stock: Stock, **options: str) -> Prepare:
@@ -74,7 +74,7 @@ def documents(ours: Path, **changes: object) -> PreparedDocuments:
 
 
 async def test_documents_have_the_same_place_below_the_other_home(
-    outgoing: Outgoing, agent: LocalAgent, ours: Path, theirs: Path
+    outgoing: CopiedFiles, agent: LocalAgent, ours: Path, theirs: Path
 ) -> None:
     moved = await outgoing.bring(prepare(Stock(documents=(documents(ours),))))
     (there,) = moved.stock.documents
@@ -84,18 +84,18 @@ async def test_documents_have_the_same_place_below_the_other_home(
 
 
 async def test_a_file_is_copied_once_also_for_a_later_race(
-    outgoing: Outgoing, agent: LocalAgent, ours: Path, theirs: Path
+    outgoing: CopiedFiles, agent: LocalAgent, ours: Path, theirs: Path
 ) -> None:
     message = prepare(Stock(documents=(documents(ours),)))
     await outgoing.bring(message)
     await outgoing.bring(message)
     assert len(agent.written) == 2
-    await Outgoing(agent, Places(ours, theirs, "two")).bring(message)  # type: ignore[arg-type]
+    await CopiedFiles(agent, Places(ours, theirs, "two")).bring(message)  # type: ignore[arg-type]
     assert len(agent.written) == 2
 
 
 async def test_another_file_at_its_place_is_replaced(
-    outgoing: Outgoing, agent: LocalAgent, ours: Path, theirs: Path
+    outgoing: CopiedFiles, agent: LocalAgent, ours: Path, theirs: Path
 ) -> None:
     place = theirs / "cache" / "corpora" / "orders" / "ab" / "orders.json.bulk"
     place.parent.mkdir(parents=True)
@@ -104,7 +104,7 @@ async def test_another_file_at_its_place_is_replaced(
     assert place.read_bytes() == b'{"index":{}}\n{"n":1}\n'
 
 
-async def test_generated_documents_are_made_there(outgoing: Outgoing, agent: LocalAgent, ours: Path) -> None:
+async def test_generated_documents_are_made_there(outgoing: CopiedFiles, agent: LocalAgent, ours: Path) -> None:
     made = documents(ours, generate={"fields": {}})
     await outgoing.bring(prepare(Stock(documents=(made,))))
     await outgoing.bring(prepare(Stock(documents=(made,))))
@@ -113,7 +113,7 @@ async def test_generated_documents_are_made_there(outgoing: Outgoing, agent: Loc
 
 
 async def test_certificates_are_copied_for_the_race_and_for_its_owner_alone(
-    outgoing: Outgoing, theirs: Path, tmp_path: Path
+    outgoing: CopiedFiles, theirs: Path, tmp_path: Path
 ) -> None:
     key = tmp_path / "client.key"
     key.write_text("secret")
@@ -124,7 +124,7 @@ async def test_certificates_are_copied_for_the_race_and_for_its_owner_alone(
     assert there.stat().st_mode & 0o077 == 0
 
 
-async def test_files_of_variables(outgoing: Outgoing, tmp_path: Path) -> None:
+async def test_files_of_variables(outgoing: CopiedFiles, tmp_path: Path) -> None:
     words = tmp_path / "words.txt"
     words.write_text("a\nb\n")
     variable = Variable("word", "file", {"path": str(words)})
@@ -134,7 +134,7 @@ async def test_files_of_variables(outgoing: Outgoing, tmp_path: Path) -> None:
 
 
 async def test_the_python_of_a_track_keeps_its_folders_but_not_its_hidden_files(
-    outgoing: Outgoing, tmp_path: Path
+    outgoing: CopiedFiles, tmp_path: Path
 ) -> None:
     root = tmp_path / "shop"
     for name in ("track.py", "parts/more.py", ".git/config", "__pycache__/track.pyc"):

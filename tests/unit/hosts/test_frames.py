@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from esbench.hosts.clock import HostClock, Reading
+from esbench.hosts.clock import ClockReading, HostClock
 from esbench.hosts.frames import inbound, outbound
 from esbench.load.messages import Hello, Loss, RunStep, Stop, TaskEnd, Tick
 from esbench.measure.cpu_time import Usage
@@ -16,7 +16,7 @@ AHEAD_NS = 500
 
 def ahead() -> HostClock:
     clock = HostClock()
-    clock.compare([Reading(0, AHEAD_NS, 0)])
+    clock.compare([ClockReading(0, AHEAD_NS, 0)])
     return clock
 
 

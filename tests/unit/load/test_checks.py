@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, incomplete, lost_hosts, task_checks
+from esbench.load.checks import (
+    NEVER_BEGUN,
+    Amount,
+    TaskFigures,
+    clock_offset,
+    host_skew,
+    incomplete,
+    lost_hosts,
+    task_checks,
+)
 from esbench.measure.tally import Tally
 from esbench.model import Operation, Schedule, Stage, Task
 from esbench.record.model import Check, CheckKind, WorkerHealth
@@ -387,6 +396,7 @@ def test_every_check_names_its_cause_and_its_remedy_in_one_line() -> None:
     found = checks(counted=counted, health=bad, in_window=500, unsent=1, inside_warmup=False, **lagging)
     found |= checks(inside_warmup=True, backlog_rise=99.0, amount=Amount(1, 2, "docs"))
     found |= {check.name: check for check in (incomplete("worker 1 died"), lost_hosts(["a:9200"], 2), NEVER_BEGUN)}
+    found |= {check.name: check for check in (clock_offset(9.0, 1.0), host_skew({"a": 1.0, "b": 2.0})) if check}
     assert set(found) == {kind.label for kind in CheckKind}
     for check in found.values():
         assert check.message and check.hint

@@ -50,7 +50,7 @@ def test_hosts_that_agree_have_no_checks() -> None:
 
 def test_a_slower_host_is_named() -> None:
     (check,) = shares((0, tally(200, 4)), (2, tally(200, 5))).checks()
-    assert (check.name, check.severity) == ("host-skew", "warning")
+    assert (check.name, check.level) == ("host-skew", "warning")
     assert check.message.startswith("load hosts differ: the median of b is 5")
 
 

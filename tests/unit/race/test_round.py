@@ -28,7 +28,7 @@ WITHIN_S = 20.0
 def step(pace: Pace, which: Step) -> None:
     """Do what a race does in a step, without any load."""
     with pace.step(which, TYPES):
-        pace.begin()
+        pace.begin(0)
         pace.end(())
 
 
@@ -71,7 +71,7 @@ def test_a_side_that_has_ended_is_not_waited_for(more: Step) -> None:
 def test_nothing_is_sampled_after_a_step_that_was_cut_short() -> None:
     def failing(pace: Pace) -> RaceRecord:
         with pace.step(MEASURED, TYPES):
-            pace.begin()
+            pace.begin(0)
             raise RaceError("the disk is full")
 
     with pytest.raises(RaceError, match="the disk is full"):

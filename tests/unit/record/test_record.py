@@ -124,7 +124,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 7, this one reads up to 6"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 8, this one reads up to 7"):
         decode_record(json.dumps(document).encode())
 
 
