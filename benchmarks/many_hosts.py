@@ -149,6 +149,9 @@ class SimulatedHosts:
     def stolen_s(self) -> Mapping[Hashable, float]:
         return {(host.name, 0): 0.0 for host in self._hosts}
 
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         return tuple({"name": host.name} for host in self._hosts)
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
+from esbench.cluster.addresses import resolve
+from esbench.cluster.options import Host
 from esbench.corpus.preparation import made_again
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.hosts.files import ReceivedFiles, WantedFile
@@ -50,6 +54,17 @@ class News:
     stolen_s: Mapping[int, float] = field(default_factory=dict)
 
 
+def packages() -> Mapping[str, str]:
+    """Return the versions of the installed packages that esbench and load hosts ask for, by name."""
+    asked = [*(requires("esbench") or ()), "dask"]
+    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower() for requirement in asked}
+    found = {}
+    for name in sorted(names):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 class Agent:
     """The load workers of one race on this host."""
 
@@ -71,7 +86,7 @@ class Agent:
             home=self._home,
             esbench=esbench_facts(),
             python=platform.python_version(),
-            packages={found.metadata["Name"].lower(): found.version for found in distributions()},
+            packages=packages(),
             facts=facts,
             host_class=host_class(facts),
         )
@@ -121,6 +136,11 @@ class Agent:
         """Append a chunk to a file; after the last one it gets its name, if its sum is right. Raises RaceError."""
         self._heard_ns = clock_ns()
         await asyncio.to_thread(self._files.write, file, chunk, is_last)
+
+    async def resolve(self, hosts: Sequence[Host]) -> tuple[Host, ...]:
+        """Return the hosts of a cluster with the addresses that their names have here. Raises ClusterError."""
+        self._heard_ns = clock_ns()
+        return await asyncio.to_thread(resolve, hosts)
 
     async def make(self, documents: PreparedDocuments) -> None:
         """Generate documents that are generated on the race's host, if they are not here. Raises EsbenchError."""

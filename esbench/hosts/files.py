@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from esbench.cluster.options import Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
 from esbench.load.messages import PackedView, Prepare, Stock
@@ -108,12 +109,13 @@ class Places:
 
 
 class CopiedFiles:
-    """Brings the files of steps to one load host, and says where they are there."""
+    """Brings the files of steps to one load host, and says where they are there; what names stand for there, too."""
 
     def __init__(self, agent: Agent, places: Places) -> None:
         self._agent = agent
         self._places = places
         self._brought: set[Path] = set()
+        self._hosts: dict[tuple[Host, ...], tuple[Host, ...]] = {}
 
     async def bring(self, message: Prepare) -> Prepare:
         """Bring the files that a step needs; return its message with their places on the host.
@@ -131,11 +133,12 @@ class CopiedFiles:
             if documents.path not in self._brought:
                 await self._agent.make(self._moved(documents))
                 self._brought.add(documents.path)
+        hosts = await self._resolved(target.hosts)
         await self._copy((*certificates.values(), *_files_of(stock, with_rows=target.sql)))
         moved: dict[str, Any] = {name: str(self._places.of(path)) for name, path in certificates.items()}
         return replace(
             message,
-            target=replace(target, options=replace(target.options, **moved)),
+            target=replace(target, hosts=hosts, options=replace(target.options, **moved)),
             stock=replace(
                 stock,
                 documents=tuple(self._moved(each) for each in stock.documents),
@@ -143,6 +146,13 @@ class CopiedFiles:
                 view=None if stock.view is None else self._view(stock.view),
             ),
         )
+
+    async def _resolved(self, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
+        """Return the hosts of a cluster with the addresses that their names have on the load host."""
+        if hosts not in self._hosts:
+            names = tuple(dict.fromkeys(replace(host, address="") for host in hosts))
+            self._hosts[hosts] = await self._agent.resolve(names) if names != hosts else hosts
+        return self._hosts[hosts]
 
     def _moved(self, documents: PreparedDocuments) -> PreparedDocuments:
         return documents.moved(self._places.of)

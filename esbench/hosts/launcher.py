@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from esbench.errors import EsbenchError, RaceError
-from esbench.hosts.agent import Agent, HostFacts, News
+from esbench.hosts.agent import Agent, HostFacts, News, packages
 from esbench.hosts.clock import ClockReading, HostClock
 from esbench.hosts.files import CopiedFiles, Places
 from esbench.hosts.frames import Frame, inbound, outbound
@@ -33,7 +33,6 @@ from esbench.record.host import esbench_facts
 LOST_S = 3.0
 _READINGS, _READINGS_BETWEEN = 30, 5  # round trips: before and after a step, and during it
 _COMPARE_EVERY_S = 10.0  # so that clocks that drift apart by 50 ppm are half a millisecond off
-_COMPARE_WITHIN_S = 5.0
 _CLOSE_S = 5.0
 _DELAY_NS, _DELAY_OF_A_HOST_NS = 50_000_000, 2_000_000
 T = TypeVar("T")
@@ -68,7 +67,7 @@ class LoadHosts:
     def start(self) -> list[RemoteWorker]:
         """Bring up the hosts and their workers. Raises RaceError for one that cannot start, or has another esbench."""
         self._thread.start()
-        self._run(self._bring_up(), within_s=None)
+        self._run(self._bring_up())
         self.start_delay_ns = _DELAY_NS + _DELAY_OF_A_HOST_NS * len(self._hosts)
         return [worker for host in self._hosts.values() for worker in host.workers.values()]
 
@@ -77,7 +76,7 @@ class LoadHosts:
         if not self._thread.is_alive():
             return
         try:
-            self._run(self._leave(), within_s=None)
+            self._run(self._leave())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -85,7 +84,7 @@ class LoadHosts:
 
     def compare_clocks(self) -> None:
         hosts = [host for host in self._hosts.values() if host.lost is None]
-        self._run(_all(host.compare_clock(_READINGS) for host in hosts), _COMPARE_WITHIN_S)
+        self._run(_all(host.compare_clock(_READINGS) for host in hosts))
 
     def clock_uncertainty_ms(self, host: str) -> float:
         return self._hosts[host].clock.bound_ms()
@@ -93,17 +92,30 @@ class LoadHosts:
     def stolen_s(self) -> Mapping[Hashable, float]:
         return {(name, cpu): s for name, host in self._hosts.items() for cpu, s in host.stolen_s.items()}
 
+    def warnings(self) -> tuple[str, ...]:
+        ours = packages()
+        found = []
+        for name, host in self._hosts.items():
+            others = [
+                f"{package} {host.facts.packages.get(package, 'none')} ({version} here)"
+                for package, version in ours.items()
+                if host.facts.packages.get(package) != version
+            ]
+            if others:
+                found.append(f"load host {name} has other packages than this host: {', '.join(others)}")
+        return tuple(found)
+
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(
             {"name": name, "host_class": host.facts.host_class, **host.facts.facts}
             for name, host in self._hosts.items()
         )
 
-    def _run(self, work: Coroutine[Any, Any, T], within_s: float | None) -> T:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop's thread; if this thread is interrupted meanwhile, it is cancelled."""
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return running.result(within_s)
+            return running.result()
         except BaseException:
             running.cancel()
             raise
@@ -212,13 +224,14 @@ class _Host:
         asyncio.run_coroutine_threadsafe(_quietly(self._agent.kill(number)), self._loop)
 
     async def compare_clock(self, count: int) -> None:
-        """Take readings of the host's clock. A host that does not answer is found lost by others."""
+        """Take readings of the host's clock. A host that does not answer is lost."""
         readings = []
         try:
-            for _ in range(count):
-                sent_ns = clock_ns()
-                theirs_ns = await self._agent.clock()
-                readings.append(ClockReading(sent_ns, theirs_ns, clock_ns()))
+            async with asyncio.timeout(LOST_S):
+                for _ in range(count):
+                    sent_ns = clock_ns()
+                    theirs_ns = await self._agent.clock()
+                    readings.append(ClockReading(sent_ns, theirs_ns, clock_ns()))
         except Exception as error:  # noqa: BLE001 - whatever Dask raises for a connection that is gone
             self._lose(error)
         if readings:
@@ -265,9 +278,11 @@ class _Host:
         try:
             return outbound(number, await self._files.bring(message), self.clock)
         except (EsbenchError, OSError) as error:
-            where = f"load host {self.name}"
-            if not isinstance(error, EsbenchError):
-                error = RaceError(f"cannot copy {error.filename}: {error.strerror}", where=where)
+            if isinstance(error, OSError):
+                if error.filename is None:
+                    raise  # of the connection, not of a file
+                what = f"cannot copy {error.filename}: {error.strerror}"
+                error = RaceError(what, where=f"load host {self.name}")
             answer = Hello(number, 0, "", message.step, error)
             self.workers[number].deliver(bytes(ForkingPickler.dumps(answer)))
             return None

@@ -168,6 +168,11 @@ class Coordinator:
         return self._launcher.host_facts()
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about the load hosts: what may make their figures differ."""
+        return self._launcher.warnings()
+
+    @property
     def ledger(self) -> Ledger:
         """The writes of the race so far."""
         return self._ledger

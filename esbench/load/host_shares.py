@@ -45,7 +45,9 @@ class HostShares:
 
     @property
     def shares(self) -> tuple[HostShare, ...]:
-        """The share of each host that took part, by name."""
+        """The share of each host, by name; empty if one host alone took part."""
+        if len(self._shares) < 2:
+            return ()
         return tuple(self._share(host, share) for host, share in sorted(self._shares.items()))
 
     def checks(self) -> tuple[Check, ...]:
@@ -53,7 +55,7 @@ class HostShares:
         medians = [(each, (each.response_ms or {}).get("p50", inf)) for each in self.shares]
         p50_ms = {each.host: median for each, median in medians if median < inf}
         enough = {each.host: median for each, median in medians if each.requests >= _FEWEST_FOR_SKEW}
-        bound_ms = max((self._uncertainty_ms(host) for host in self._shares), default=0.0)
+        bound_ms = max((self._uncertainty_ms(host) for host in p50_ms), default=0.0)
         found = (clock_offset(bound_ms, min(p50_ms.values(), default=None)), host_skew(enough))
         return tuple(check for check in found if check is not None)
 

@@ -86,6 +86,9 @@ class Launcher(Protocol):
     def stolen_s(self) -> Mapping[Hashable, float]:
         """Return the seconds that the hypervisors gave to others, by CPU of the workers' hosts."""
 
+    def warnings(self) -> tuple[str, ...]:
+        """Return sentences about the hosts that were started: what may make their figures differ."""
+
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         """Return facts about each load host; empty if the workers run on this one."""
 
@@ -130,6 +133,9 @@ class LocalLauncher:
 
     def stolen_s(self) -> Mapping[Hashable, float]:
         return dict[Hashable, float](stolen_s().items())
+
+    def warnings(self) -> tuple[str, ...]:
+        return ()
 
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         return ()

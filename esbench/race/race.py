@@ -80,6 +80,7 @@ def run(
             lock = stack.enter_context(RaceLock(options.home, options.race_id))
             warnings = [*_of_workers(options), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
+            warnings += coordinator.warnings
             cluster = _raced_cluster(options, progress, folder, stack, node)
             raced = _raced_track(options, cluster, types, progress, pace, steps)
             targets = RacedTargets(options, raced, cluster)

@@ -35,6 +35,9 @@ class LocalAgent:
         self.incoming.write(file, chunk, is_last)
         self.written += [file.path] if is_last else []
 
+    async def resolve(self, hosts: Sequence[Host]) -> tuple[Host, ...]:
+        return tuple(replace(host, address=address) for host in hosts for address in ("10.9.0.1", "10.9.0.2"))
+
     async def make(self, documents: PreparedDocuments) -> None:
         self.made.append(documents.path)
 
@@ -122,6 +125,14 @@ async def test_certificates_are_copied_for_the_race_and_for_its_owner_alone(
     assert there.is_relative_to(theirs / "load-host" / "one")
     assert there.read_text() == "secret"
     assert there.stat().st_mode & 0o077 == 0
+
+
+async def test_names_are_resolved_on_the_load_host(outgoing: CopiedFiles) -> None:
+    message = prepare(Stock())
+    assert (await outgoing.bring(message)).target.hosts == (Host("es"),), "an address, or a name that is kept"
+    ours = (Host("es", address="10.0.0.1"), Host("es", address="10.0.0.2"), Host("es", address="10.0.0.3"))
+    moved = await outgoing.bring(replace(message, target=replace(message.target, hosts=ours)))
+    assert [host.address for host in moved.target.hosts] == ["10.9.0.1", "10.9.0.2"]
 
 
 async def test_files_of_variables(outgoing: CopiedFiles, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_workers_of_a_host_are_added_up() -> None:
 
 
 def test_a_closed_loop_has_service_times() -> None:
-    (share,) = shares((0, tally(100, 4)), is_open=False).shares
+    share, _ = shares((0, tally(100, 4)), (2, tally(100, 4)), is_open=False).shares
     assert share.response_ms is not None
     assert share.response_ms["p50"] == pytest.approx(2, rel=0.01)
 
@@ -77,3 +77,8 @@ def test_a_clock_is_known_to_5_ms_and_to_half_of_the_median(
 
 def test_one_host_has_no_other_to_differ_from() -> None:
     assert host_skew({"a": 4.0}) is None
+
+
+def test_a_task_of_one_host_is_not_shared() -> None:
+    of_one = shares((0, tally(200, 4)), (1, tally(200, 4)), bound_ms=9)
+    assert (of_one.shares, of_one.checks()) == ((), ())
