@@ -62,6 +62,11 @@ class PreparedDocuments:
         return self.path.with_suffix(".offsets")
 
     @property
+    def key(self) -> str:
+        """The file's name in the ledger of a race: corpus folder, digest and name, the same on every host."""
+        return "/".join(self.path.parts[-3:])
+
+    @property
     def files(self) -> tuple[PreparedDocuments, ...]:
         """This file and its `further` ones: all from which single documents are drawn."""
         return (self, *self.further)

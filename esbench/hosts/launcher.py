@@ -123,9 +123,9 @@ class LoadHosts:
     async def _bring_up(self) -> None:
         import dask
 
-        self._stack.enter_context(dask.config.set(dask_settings()))
-        import distributed  # noqa: F401 - it sets the level of its logs when it is imported
+        import distributed  # noqa: F401 - it sets its own configuration, and the level of its logs, when it is imported
 
+        dask.config.set(dask_settings())  # of the process: sides that are raced at once share it
         for name in ("distributed", "tornado"):  # what goes wrong there is a host that is lost
             logging.getLogger(name).setLevel(logging.CRITICAL)
         found = await self._stack.enter_async_context(self._found)

@@ -245,7 +245,7 @@ class BulkProgram:
         if self._conflicts is not None:
             seed = f"{context.seed}/{context.task.name}/{slot}/{documents.path.name}"
             bulks = ConflictingBulks(source, first, last - first, self._conflicts, seed)
-        return FilePart(self._target(documents), bulks, str(documents.path), first, first)
+        return FilePart(self._target(documents), bulks, documents.key, first, first)
 
     def _target(self, documents: PreparedDocuments) -> BulkTarget:
         context = self.context
@@ -283,7 +283,7 @@ class BulkProgram:
             ledger.acknowledge(index, documents)
         sent = [part for part in self._parts if part.end > part.first]
         for prepared, _ in self._files if sent else ():
-            file = str(prepared.path)
+            file = prepared.key
             spans = [(part.first, part.end) for part in sent if part.file == file]
             ledger.load(self._target(prepared).index or "", file, spans)
 

@@ -346,7 +346,7 @@ def _corpus_document(variable: Variable, places: Places, context: RequestContext
     documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')
     loaded = context.before.loaded_counts()  # of a file, from its beginning without a gap
     first, *others = (
-        replace(part, document_count=loaded.get(str(part.path), part.document_count)) for part in documents.files
+        replace(part, document_count=loaded.get(part.key, part.document_count)) for part in documents.files
     )
     documents = replace(first, further=tuple(others))
     fields = [field for field, _ in places]

@@ -21,6 +21,7 @@ from racing import DOCUMENTS, Outcome, Races, press_ctrl_c, wait_until
 
 from esbench.null_server import NullServer
 
+ROOT = Path(__file__).parents[2]
 NAMES = ("127.0.0.1:2201", "127.0.0.1:2202")
 HOSTS = f"--load-hosts={','.join(NAMES)}"
 
@@ -274,3 +275,11 @@ def test_no_port_answers_without_the_certificate(ssh: LocalSsh, races: Races, nu
     press_ctrl_c(process)
     outcome: Outcome = races.finish(process)
     assert outcome.code == 130
+
+
+def test_what_one_host_has_loaded_another_may_draw(ssh: LocalSsh, races: Races, null_server: NullServerFactory) -> None:
+    """The track orders draws ids of documents that its bulks have sent, and adds new ones."""
+    races.track = ROOT / "tracks" / "orders"
+    outcome = races.run(null_server(), HOSTS, "--test-mode", "--include-tasks=bulk-load,get-by-id", "--race-id=one")
+    assert outcome.code == 0, outcome.stderr
+    assert all(task.errors == 0 for task in races.record("one").tasks)

@@ -78,7 +78,7 @@ def test_a_part_of_the_documents_is_the_first_ones(documents: PreparedDocuments)
     assert sent.count(b"\n") == 250
     assert documents.path.read_bytes().startswith(sent)
     program.close()
-    assert ledger.loaded_counts() == {str(documents.path): 125}
+    assert ledger.loaded_counts() == {documents.key: 125}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_of_a_bulk_that_was_ended_only_documents_that_were_sent_are_loaded(
             client.draw()  # drawn ahead, and never sent
         program.close()
         ledger.enter(news)
-    assert ledger.loaded_counts() == (expected if isinstance(expected, dict) else {str(documents.path): expected})
+    assert ledger.loaded_counts() == (expected if isinstance(expected, dict) else {documents.key: expected})
 
 
 def test_files_that_an_ended_bulk_did_not_come_to_are_not_loaded(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_files_that_an_ended_bulk_did_not_come_to_are_not_loaded(tmp_path: Path)
     client = started(program)
     client.exchanges[0].render(client.draw())
     program.close()
-    assert ledger.loaded_counts() == {str(both[0].path): 10, str(both[1].path): 0}
+    assert ledger.loaded_counts() == {both[0].key: 10, both[1].key: 0}
 
 
 def test_a_later_smaller_load_counts_after_its_index_was_created_again() -> None:

@@ -314,9 +314,7 @@ def test_fields_of_a_document_belong_together(tmp_path: Path) -> None:
 
 def test_only_documents_that_were_loaded_are_drawn(tmp_path: Path) -> None:
     documents = generated(tmp_path, 1000)
-    context = replace(
-        CONTEXT, documents=(documents,), before=Ledger(loaded={("orders", str(documents.path)): [(0, 10)]})
-    )
+    context = replace(CONTEXT, documents=(documents,), before=Ledger(loaded={("orders", documents.key): [(0, 10)]}))
     made = source("corpus-document", context, (("_id", Encoding.PATH),))
     lines = documents.path.read_bytes().splitlines()[:20:2]
     assert {made.draw()[0].decode() for _ in range(300)} == {json.loads(line)["index"]["_id"] for line in lines}
@@ -329,7 +327,7 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         files.append(from_file(tmp_path, f"{name}.json", 100))
     before = Ledger()
     for file, count in zip(files, (5, 2), strict=True):
-        before.load("a", str(file.path), [(0, count)])
+        before.load("a", file.key, [(0, count)])
     context = replace(CONTEXT, documents=tuple(files), before=before)
     made = source("corpus-document", context, (("n", Encoding.PATH),))
     assert {int(made.draw()[0]) for _ in range(300)} == {0, 1, 2, 3, 4, 100, 101}
