@@ -122,7 +122,6 @@ class LoadHosts:
 
     async def _bring_up(self) -> None:
         import dask
-
         import distributed  # noqa: F401 - it sets its own configuration, and the level of its logs, when it is imported
 
         dask.config.set(dask_settings())  # of the process: sides that are raced at once share it
