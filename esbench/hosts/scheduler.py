@@ -73,7 +73,7 @@ async def ssh_hosts(names: Sequence[str]) -> AsyncIterator[FoundHosts]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="esbench-")))
         security = security_of(authority.identity("esbench").write(folder))
-        ours = {host.name: _our_address(host) for host in hosts}
+        ours = {host.name: await _our_address(host) for host in hosts}
         listen = next(iter(ours.values())) if len(set(ours.values())) == 1 else None
         scheduler = Scheduler(host=listen, port=0, protocol="tls", security=security, **LOOPBACK_ONLY)
         await stack.enter_async_context(scheduler)
@@ -87,11 +87,23 @@ async def ssh_hosts(names: Sequence[str]) -> AsyncIterator[FoundHosts]:
         yield FoundHosts(await stack.enter_async_context(client), dict(zip(names, workers, strict=True)))
 
 
-def _our_address(host: SshHost) -> str:
+async def _our_address(host: SshHost) -> str:
+    """Return the address of this host from which it reaches a load host, whose name may be one of ssh's configuration.
+
+    Raises RaceError for a name that nothing knows, and where ssh is not installed.
+    """
+    where, pipe = f"load host {host.name}", asyncio.subprocess.PIPE
     try:
-        return local_address(host.host, _SSH_PORT)
+        ssh = await asyncio.create_subprocess_exec(
+            "ssh", "-G", host.host, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+        )
+    except FileNotFoundError as error:
+        raise RaceError("ssh is not installed here", where=where) from error
+    known = dict(line.split(" ", 1) for line in (await ssh.communicate())[0].decode().splitlines() if " " in line)
+    try:
+        return local_address(known.get("hostname", host.host), _SSH_PORT)
     except OSError as error:
-        raise RaceError(f"cannot reach it: {error.strerror or error}", where=f"load host {host.name}") from error
+        raise RaceError(f"cannot reach it: {error.strerror or error}", where=where) from error
 
 
 def _bracketed(address: str) -> str:
@@ -100,14 +112,10 @@ def _bracketed(address: str) -> str:
 
 async def _started(stack: AsyncExitStack, host: SshHost, scheduler: str, authority: Authority) -> str:
     """Start a Dask worker on a host, which ends with `stack`; return its address."""
-    where = f"load host {host.name}"
-    pipe = asyncio.subprocess.PIPE
-    try:
-        ssh = await asyncio.create_subprocess_exec(
-            *host.command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-    except FileNotFoundError as error:
-        raise RaceError("ssh is not installed here", where=where) from error
+    where, pipe = f"load host {host.name}", asyncio.subprocess.PIPE
+    ssh = await asyncio.create_subprocess_exec(
+        *host.command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    )
     stack.push_async_callback(_end, ssh)
     identity = authority.identity(host.name)
     job = {"scheduler": scheduler, "name": host.name, "identity": vars(identity)}

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 _PROGRAM = """#!/bin/sh
+if [ "$1" = -G ]; then echo "hostname $2"; exit; fi
 while [ $# -gt 2 ]; do
     case "$1" in -p) port="$2"; shift 2;; -o) shift 2;; *) shift;; esac
 done
