@@ -62,7 +62,7 @@ class SimulatedHost:
     number: int
     agenda: Agenda
     lost: str | None = None
-    to_provide: int = 0
+    is_provided_for: bool = True
     clock: HostClock = field(default_factory=HostClock)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ of several knows it best (Cristian, Probabilistic clock synchronization, Distrib
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,8 +40,8 @@ class HostClock:
         self._readings: list[ClockReading] = []
 
     def compare(self, readings: Iterable[ClockReading]) -> None:
-        """Add the best of some readings, which were taken one after the other and after all earlier ones."""
-        self._readings.append(min(readings, key=lambda reading: reading.bound_ns))
+        """Add the best of some readings, which were taken one after the other."""
+        insort(self._readings, min(readings, key=lambda reading: reading.bound_ns), key=lambda known: known.sent_ns)
 
     def bound_ms(self) -> float:
         """Return the bound of the error of a time of the host on our clock, in ms: that of the worst reading so far."""

@@ -191,7 +191,7 @@ class _Host:
         self.stolen_s: Mapping[int, float] = {}
         self.workers: dict[int, RemoteWorker] = {}
         self.lost: str | None = None
-        self.to_provide = 0  # messages whose files are on their way
+        self._asked = self._provided = 0  # messages with files: sent, and arrived with them
         self._agent = agent
         self._files = files
         self._loop = loop
@@ -215,8 +215,13 @@ class _Host:
         if self.lost is not None:
             raise BrokenPipeError(self.lost)
         if isinstance(message, Prepare):
-            self.to_provide += 1
+            self._asked += 1
         self._loop.call_soon_threadsafe(self._unsent.put_nowait, (number, message))
+
+    @property
+    def is_provided_for(self) -> bool:
+        """True if no files are on their way to the host."""
+        return self._asked == self._provided
 
     def kill(self, number: int) -> None:
         """Kill a worker, from any thread."""
@@ -268,7 +273,7 @@ class _Host:
                 batch.append(self._unsent.get_nowait())
             frames = [await self._frame(number, message) for number, message in batch]
             await self._agent.put([frame for frame in frames if frame is not None])
-            self.to_provide -= sum(isinstance(message, Prepare) for _, message in batch)
+            self._provided += sum(isinstance(message, Prepare) for _, message in batch)
 
     async def _frame(self, number: int, message: Message) -> Frame | None:
         """Return a message as it is sent, its files brought; if that fails, the coordinator is given the error."""
@@ -361,7 +366,7 @@ class RemoteWorker:
 
     @property
     def is_provided_for(self) -> bool:
-        return not self._host.to_provide
+        return self._host.is_provided_for
 
     def kill(self) -> None:
         if self._how is None:

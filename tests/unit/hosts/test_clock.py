@@ -51,6 +51,13 @@ def test_the_bound_is_that_of_the_worst_reading() -> None:
     assert clock.bound_ms() == 3.0
 
 
+def test_readings_may_be_added_in_any_order() -> None:
+    clock = clock_that_gains()
+    clock.compare([ClockReading(1500 * MS, 2000 * MS, 1500 * MS)])
+    assert clock.theirs_ns(1500 * MS) == 2000 * MS
+    assert clock.theirs_ns(1750 * MS) == 2300 * MS
+
+
 def test_a_clock_behind_ours() -> None:
     clock = HostClock()
     clock.compare([ClockReading(1000 * MS, 500 * MS, 1000 * MS)])
