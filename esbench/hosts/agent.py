@@ -30,6 +30,7 @@ from esbench.record.host import esbench_facts, host_class, host_facts, stolen_s
 
 TAKE_S = 1.0  # that a host without news waits before it says so: the heartbeat
 ALONE_S = 6.0  # without a word of the race's host
+_LOG, _MOST_OUTPUT_BYTES = "worker.log", 1 << 20
 _LEAVE_S = 0.5  # for workers to end by themselves: their sockets are closed
 
 
@@ -98,7 +99,7 @@ class Agent:
     async def start(self, count: int, first: int) -> dict[int, int]:
         """Start load workers, numbered from `first` on; return their process ids by number."""
         loop = asyncio.get_running_loop()
-        for worker in LocalLauncher(count, self._folder / "worker.log", first).start():
+        for worker in LocalLauncher(count, self._folder / _LOG, first).start():
             self._workers[worker.number] = worker
             loop.add_reader(worker.fileno(), self._read, worker)
         self._guard = loop.create_task(self._end_when_alone())
@@ -155,8 +156,8 @@ class Agent:
         """Kill a worker."""
         self._workers[number].kill()
 
-    async def close(self) -> None:
-        """End the workers, and remove what was written for this race alone."""
+    async def close(self) -> bytes:
+        """End the workers, and remove what was written for this race alone; return the end of the workers' output."""
         loop = asyncio.get_running_loop()
         if self._guard is not None:
             self._guard.cancel()
@@ -166,7 +167,11 @@ class Agent:
             worker.close()
         # a closed socket ends a worker; the loop goes on meanwhile
         await asyncio.to_thread(end_all, workers, _LEAVE_S)
+        output = b""
+        with suppress(FileNotFoundError):
+            output = (self._folder / _LOG).read_bytes()[-_MOST_OUTPUT_BYTES:]
         shutil.rmtree(self._folder, ignore_errors=True)
+        return output
 
     def _read(self, worker: LocalWorker) -> None:
         try:

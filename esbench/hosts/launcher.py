@@ -29,6 +29,7 @@ from esbench.hosts.settings import dask_settings
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Hello, Message, Prepare
 from esbench.record.host import esbench_facts
+from esbench.record.private import open_private, private_folder
 
 LOST_S = 3.0
 _READINGS, _READINGS_BETWEEN = 30, 5  # round trips: before and after a step, and during it
@@ -48,12 +49,15 @@ class LoadHosts:
         workers: int,
         home: Path,
         race_id: str,
+        log: Path,
     ) -> None:
         """Create the launcher of `workers` on each of the hosts that `found` brings up.
 
-        0 is half of the cores of the smallest one. `home` is esbench's home folder on this host.
+        0 is half of the cores of the smallest one. `home` is esbench's home folder on this host,
+        `log` the file to which the workers' output is appended at the end.
         """
-        self.log = f"load-host/{race_id}/worker.log in ESBENCH_HOME of the load host"
+        self.log = str(log)
+        self._log_file = log
         self.start_delay_ns = _DELAY_NS
         self._found = found
         self._count = workers
@@ -163,12 +167,22 @@ class LoadHosts:
             hint = "the host needs the same esbench: pip install 'esbench[hosts]'"
             raise RaceError(f"it cannot run esbench: {error}", where=f"load host {name}", hint=hint) from error
 
+    def _keep(self, outputs: Mapping[str, bytes]) -> None:
+        """Append the output of the hosts' workers, by name, to the log."""
+        if any(outputs.values()):
+            private_folder(self._log_file.parent)
+            with open_private(self._log_file, "ab") as log:
+                log.writelines(f"load host {name}:\n".encode() + output for name, output in outputs.items() if output)
+
     async def _leave(self) -> None:
         for host in self._hosts.values():
             host.stop()
-        closing = [asyncio.ensure_future(_quietly(host.close())) for host in self._hosts.values() if not host.lost]
+        closing = {
+            host: asyncio.ensure_future(_quietly(host.close())) for host in self._hosts.values() if not host.lost
+        }
         if closing:
-            await asyncio.wait(closing, timeout=_CLOSE_S)
+            await asyncio.wait(closing.values(), timeout=_CLOSE_S)
+        self._keep({host.name: closed.result() or b"" for host, closed in closing.items() if closed.done()})
         await _quietly(self._stack.aclose())
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
@@ -207,8 +221,9 @@ class _Host:
         for task in self._tasks:
             task.cancel()
 
-    async def close(self) -> None:
-        await self._agent.close()
+    async def close(self) -> bytes:
+        output: bytes = await self._agent.close()
+        return output
 
     def send(self, number: int, message: Message) -> None:
         """Send a message to a worker, from any thread. OSError if the host is lost."""
@@ -399,9 +414,9 @@ async def _all(work: Any) -> list[Any]:
     return list(await asyncio.gather(*(_awaited(each) for each in work)))
 
 
-async def _quietly(work: Any) -> None:
-    """Await something that may fail because the other side is gone."""
+async def _quietly(work: Any) -> Any:
+    """Return what something returns that may fail because the other side is gone: then None."""
     try:
-        await work
+        return await work
     except Exception:  # noqa: BLE001 - it is gone, which is what was asked for
-        pass
+        return None

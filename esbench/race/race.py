@@ -266,7 +266,7 @@ def _launcher(options: RaceOptions, log: Path) -> Launcher:
         hint = "pip install 'esbench[hosts]'"
         raise UsageError(f"load hosts need the package {error.name}", hint=hint) from error
     found = ssh_hosts(options.load_hosts) if options.load_hosts else cluster_hosts(options.load_cluster)
-    return LoadHosts(found, workers=options.workers, home=options.home, race_id=options.race_id)
+    return LoadHosts(found, workers=options.workers, home=options.home, race_id=options.race_id, log=log)
 
 
 def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coordinator:

@@ -119,6 +119,7 @@ class Source:
         return self
 
     def params(self):
+        print("drawn")
         return {"index": self.word + ANSWER, "body": {"query": {"match_all": {}}}, "cache": False}
 
 def register(registry):
@@ -141,8 +142,10 @@ challenges:
       - {operation: {name: find, operation-type: search, param-source: words}, clients: 2, iterations: 5}
 """)
     server = null_server(log=True)
-    outcome = races.run(server, HOSTS, "--no-answers")
+    outcome = races.run(server, HOSTS, "--no-answers", "--race-id=one")
     assert outcome.code == 0, outcome.stderr
+    log = (races.home / "races" / "one" / "logs" / "worker.log").read_text()
+    assert all(f"load host {name}:\ndrawn" in log for name in NAMES), "output comes back with the race"
     asked = [line.path for line in server.log() if "_search" in line.path]
     assert [path.partition("?")[0] for path in asked] == ["/fish42/_search"] * 10
 
@@ -217,6 +220,15 @@ def test_a_host_that_is_lost_ends_the_race_with_what_it_had_reported(
     paced = task_of(races.record("one"), "paced")
     assert "incomplete" in {check.name for check in paced.checks}
     assert all(share.requests > 0 for share in paced.host_shares)
+
+
+def test_a_load_worker_that_dies_is_named(ssh: LocalSsh, races: Races, null_server: NullServerFactory) -> None:
+    process = endless(races, null_server(), "--workers=1")
+    workers = [each for each in ssh.processes() if "esbench.worker.process" in each.cmdline()]
+    max(workers, key=lambda each: int(each.cmdline()[-1])).kill()
+    outcome = races.finish(process)
+    assert outcome.code == 1
+    assert "load worker 1 ended unexpectedly (killed by SIGKILL)" in outcome.stderr
 
 
 def test_the_others_go_on_if_errors_do_not_end_the_race(
