@@ -83,8 +83,8 @@ class CheckKind(Enum):
     ERRORS = "errors", "replies"
     CLAMPED = "clamped", "replies"
     LOST_HOSTS = "lost-hosts", "race"
-    CLOCK_OFFSET = "clock-offset", "driver"
-    HOST_SKEW = "host-skew", "driver"
+    CLOCK_OFFSET = "clock-offset", "race"
+    HOST_SKEW = "host-skew", "race"
     NEVER_BEGUN = "never-begun", "race"
 
     def __init__(self, label: str, subject: Subject) -> None:
