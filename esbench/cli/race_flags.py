@@ -97,12 +97,8 @@ race_flags = with_options(
     ),
     click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01."),
     click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."),
-    click.option(
-        "--load-hosts", default="", metavar="HOSTS", help="[USER@]HOST[:PORT],... of ssh: they send the load."
-    ),
-    click.option(
-        "--load-cluster", default="", metavar="ADDRESS", help="tls://HOST:PORT of a Dask scheduler; its workers do."
-    ),
+    click.option("--load-hosts", metavar="HOSTS", help="[USER@]HOST[:PORT],... of ssh: they send the load."),
+    click.option("--load-cluster", metavar="ADDRESS", help="tls://HOST:PORT of a Dask scheduler; its workers do."),
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
     click.option(
         "--no-answers",
@@ -172,7 +168,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             raise UsageError("--max-error-rate races on below it, and --on-error=abort does not: give one of them")
         max_error_ratio = parse_ratio(flags["max_error_rate"], "--max-error-rate")
     _check_pipeline(flags)
-    load_hosts = parse_load_hosts(flags["load_hosts"])
+    load_hosts = () if flags["load_hosts"] is None else parse_load_hosts(flags["load_hosts"])
+    load_cluster = "" if flags["load_cluster"] is None else parse_load_cluster(flags["load_cluster"])
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     repository = track_repository_of(flags)
@@ -186,7 +183,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             from esbench.sql.connection import with_password
 
             client_options = with_password(client_options)
-    _check_load_hosts(flags, hosts)
+    _check_load_hosts(load_hosts, load_cluster, hosts)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
@@ -202,8 +199,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "abort_on_error": max_error_ratio is None and flags["on_error"] != "continue",
         "max_error_ratio": max_error_ratio,
         "load_hosts": load_hosts,
-        "load_cluster": parse_load_cluster(flags["load_cluster"]),
-        "workers": flags["workers"] or (0 if load_hosts or flags["load_cluster"] else default_workers()),
+        "load_cluster": load_cluster,
+        "workers": flags["workers"] or (0 if load_hosts or load_cluster else default_workers()),
         "hosts": hosts,
         "any_server": flags["pipeline"] == HTTP,
         "answers": flags["answers"] and flags["pipeline"] != HTTP,
@@ -244,23 +241,22 @@ def _named_hosts(value: str | None) -> tuple[str, ...]:
     return hosts
 
 
-def _check_load_hosts(flags: Mapping[str, Any], hosts: Sequence[Host]) -> None:
+def _check_load_hosts(load_hosts: Sequence[str], load_cluster: str, hosts: Sequence[Host]) -> None:
     """Raise a UsageError unless the hosts that send the load can reach the cluster that is raced."""
     from esbench.cli.values import host_of
     from esbench.cluster.addresses import is_loopback
 
-    given = [option for option in ("--load-hosts", "--load-cluster") if flags[option[2:].replace("-", "_")]]
-    if not given:
-        return
-    if len(given) > 1:
+    if load_hosts and load_cluster:
         raise UsageError("--load-hosts and --load-cluster exclude each other")
+    drivers = [load_cluster] if load_cluster else load_hosts
+    if not drivers:
+        return
+    option = "--load-hosts" if load_hosts else "--load-cluster"
     if not hosts:
-        what = f"{given[0]} needs --target-hosts: a node of esbench's own listens on this host alone"
-        raise UsageError(what)
-    drivers = [host_of(text) for text in (*flags["load_hosts"].split(","), flags["load_cluster"]) if text.strip()]
+        raise UsageError(f"{option} needs --target-hosts: a node of esbench's own listens on this host alone")
     for host in hosts:
-        if is_loopback(host.host) and not all(map(is_loopback, drivers)):
-            what = f"{given[0]}: on a load host, {host.host} is that host itself"
+        if is_loopback(host.host) and not all(is_loopback(host_of(driver)) for driver in drivers):
+            what = f"{option}: on a load host, {host.host} is that host itself"
             raise UsageError(what, where="--target-hosts", hint="give an address that all load hosts reach")
 
 

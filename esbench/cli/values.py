@@ -116,14 +116,25 @@ def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, 
 
 
 def parse_load_hosts(value: str, where: str = "--load-hosts") -> tuple[str, ...]:
-    """Parse the hosts that send the load, each [USER@]HOST[:PORT] as ssh knows it. UsageError for another form."""
+    """Parse the hosts that send the load, each [USER@]HOST[:PORT] as ssh knows it. UsageError for another form.
+
+    It may be a variable of the shell that is not set: this host must not send the load in their place.
+    """
     hosts = parse_list(value, where)
+    if not hosts:
+        raise UsageError(f"{where} is empty", hint="leave the option out to send the load from this host")
     for host in hosts:
-        if not _SSH_HOST.fullmatch(host):
+        if not _SSH_HOST.fullmatch(host) or not _is_port(host):
             raise UsageError(f"{host!r} is not a host", where=where, hint="say 10.0.0.5,user@load-2:2222")
         if hosts.count(host) > 1:
             raise UsageError(f"{host} is there twice", where=where, hint="--workers is the number on each host")
     return hosts
+
+
+def _is_port(text: str) -> bool:
+    """True if the number behind the last colon, if there is any, may be a port."""
+    port = text.rpartition(":")[2]
+    return not port.isdigit() or 0 < int(port) < 1 << 16
 
 
 def host_of(text: str) -> str:
@@ -133,7 +144,7 @@ def host_of(text: str) -> str:
 
 def parse_load_cluster(value: str, where: str = "--load-cluster") -> str:
     """Parse the address of a Dask scheduler. UsageError unless it is tls://HOST:PORT."""
-    if value and not _SCHEDULER.fullmatch(value):
+    if not _SCHEDULER.fullmatch(value) or not _is_port(value):
         hint = "say tls://HOST:PORT; without TLS everyone who reaches the scheduler can run code on its workers"
         raise UsageError(f"{value!r} is not the address of a scheduler with TLS", where=where, hint=hint)
     return value

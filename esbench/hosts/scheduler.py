@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from esbench.errors import RaceError
+from esbench.errors.reasons import reason_of
 from esbench.hosts.certificate import Authority, security_of
 from esbench.hosts.host_process import local_address
 from esbench.hosts.settings import LOOPBACK_ONLY
@@ -148,7 +149,7 @@ async def _answer(ssh: asyncio.subprocess.Process) -> Mapping[str, str]:
     if "No module named" in reason or status in (126, 127):
         hint = f"install esbench[hosts] there, so that {sys.executable} has it"
         return {"error": reason, "hint": hint}
-    return {"error": reason, "hint": "esbench needs a key or an agent: ssh must not ask" if status == 255 else ""}
+    return {"error": reason, "hint": "give ssh a key or an agent: it must not ask" if "denied" in reason else ""}
 
 
 async def _end(ssh: asyncio.subprocess.Process) -> None:
@@ -172,19 +173,21 @@ async def cluster_hosts(address: str) -> AsyncIterator[FoundHosts]:
     from distributed.security import Security
 
     where = f"--load-cluster={address}"
-    client = Client(
-        address,
-        security=Security(require_encryption=True),
-        asynchronous=True,
-        set_as_default=False,
-        timeout=START_S / 2,
-    )
+    hint = "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY name them"
+    security = Security(require_encryption=True)
     try:
-        await client
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
-        hint = "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__CLIENT__CERT and ...__CLIENT__KEY name the certificates"
-        raise RaceError(f"no connection to the scheduler: {error}", where=where, hint=hint) from error
+        has_certificates = security.get_connection_args("client").get("ssl_context") is not None
+    except OSError as error:  # ssl.SSLError is one
+        raise RaceError(f"its certificates cannot be used: {reason_of(error)}", where=where, hint=hint) from error
+    if not has_certificates:
+        raise RaceError("Dask's configuration has no certificates for it", where=where, hint=hint)
+    client = Client(address, security=security, asynchronous=True, set_as_default=False, timeout=START_S / 2)
     try:
+        try:
+            await client
+        except (OSError, TimeoutError) as error:
+            what = f"no connection to the scheduler: {error or 'no answer'}"
+            raise RaceError(what, where=where, hint="is it there, and signed by the same authority?") from error
         workers: dict[str, str] = {}
         known: Any = client.scheduler
         scheduler = await known.identity(n_workers=-1)  # all of them

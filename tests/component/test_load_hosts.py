@@ -176,6 +176,9 @@ def test_another_esbench_on_a_host_is_refused(
     [
         (["--load-hosts=10.0.0.5", "--target-hosts=127.0.0.1:9200"], "on a load host, 127.0.0.1 is that host itself"),
         (["--load-hosts=-oProxyCommand=x", "--target-hosts=10.0.0.1:9200"], "is not a host"),
+        (["--load-hosts=10.0.0.5:99999", "--target-hosts=10.0.0.1:9200"], "'10.0.0.5:99999' is not a host"),
+        (["--load-hosts=", "--target-hosts=10.0.0.1:9200"], "--load-hosts is empty"),
+        (["--load-cluster=", "--target-hosts=10.0.0.1:9200"], "is not the address of a scheduler with TLS"),
         (["--load-hosts=a,a", "--target-hosts=10.0.0.1:9200"], "a is there twice"),
         (["--load-hosts=a", "--load-cluster=tls://b:1", "--target-hosts=10.0.0.1:9200"], "exclude each other"),
         (["--load-cluster=tcp://b:1", "--target-hosts=10.0.0.1:9200"], "is not the address of a scheduler with TLS"),
