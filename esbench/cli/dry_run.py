@@ -101,6 +101,8 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
         number, heap = options.node.nodes, format_bytes(options.node.heap_bytes)
         download = ", to be downloaded" if plan.needs_download else ""
         yield "Starts", f"{number} node{'' if number == 1 else 's'} of {server}, {heap} of heap{download}"
+    if options.is_driven_apart:
+        yield "Load from", f"{', '.join(options.load_hosts)}, over ssh" if options.load_hosts else options.load_cluster
     if options.hosts and plan.deleted:
         yield "Deletes", _deleted(plan)
     if made := _made(plan):

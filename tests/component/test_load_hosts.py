@@ -150,6 +150,13 @@ challenges:
     assert [path.partition("?")[0] for path in asked] == ["/fish42/_search"] * 10
 
 
+def test_a_dry_run_starts_nothing_on_load_hosts(ssh: LocalSsh, races: Races, null_server: NullServerFactory) -> None:
+    outcome = races.run(null_server(), HOSTS, "--dry-run")
+    assert outcome.code == 0, outcome.stderr
+    assert f"Load from  {', '.join(NAMES)}, over ssh" in outcome.stdout
+    assert not ssh.home(NAMES[0]).parent.exists()
+
+
 def test_a_host_that_refuses_is_one_line(ssh: LocalSsh, races: Races, null_server: NullServerFactory) -> None:
     ssh.refuse(NAMES[1])
     outcome = races.run(null_server(), HOSTS)
