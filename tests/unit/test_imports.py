@@ -157,6 +157,8 @@ def test_pure_modules_do_no_input_or_output() -> None:
 
 HEAVY = (
     "bokeh",
+    "dask",
+    "distributed",
     "prometheus_client",
     "numpy",
     "scipy",
