@@ -215,7 +215,7 @@ def test_a_worker_is_heard_while_other_sides_have_their_slices(patient: Driver, 
     step_time = SlicedTime(0, NS, NS // 20, 0, sides=4, side=0, seed=1)
     outer = replace(step_time, side=step_time.side_at(0))
 
-    def begin() -> SlicedTime:
+    def begin(delay_ns: int) -> SlicedTime:
         return replace(outer, start_ns=clock_ns() + NS // 10)
 
     result = patient.run(server.url, get(clients=600, time_period_s=2, think_time_s=0.1), begin=begin)

@@ -146,7 +146,7 @@ class Driver:
         options: ClientOptions | None = None,
         observe: Observer | None = None,
         lookup: Lookup = look_up,
-        begin: Callable[[], WholeTime] = at_once,
+        begin: Callable[[int], WholeTime] = at_once,
     ) -> tuple[TaskResult, ...]:
         """Run the tasks in parallel; their results in order. Closed seconds are kept in `seconds`."""
         hosts, options = parse_hosts([urls] if isinstance(urls, str) else urls, options)
