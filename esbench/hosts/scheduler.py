@@ -11,7 +11,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,10 @@ async def _end(ssh: asyncio.subprocess.Process) -> None:
     assert ssh.stdin is not None
     ssh.stdin.close()
     try:
-        await asyncio.wait_for(ssh.wait(), _END_S)
+        async with asyncio.timeout(_END_S):
+            with suppress(OSError):  # it may have ended before it read its job
+                await ssh.stdin.wait_closed()
+            await ssh.wait()
     except TimeoutError:
         ssh.kill()
         await ssh.wait()
