@@ -79,9 +79,17 @@ async def ssh_hosts(names: Sequence[str]) -> AsyncIterator[FoundHosts]:
         scheduler = Scheduler(host=listen, port=0, protocol="tls", security=security, **LOOPBACK_ONLY)
         await stack.enter_async_context(scheduler)
         port = urlsplit(scheduler.address).port
-        workers = await asyncio.gather(
-            *(_started(stack, host, f"tls://{_bracketed(ours[host.name])}:{port}", authority) for host in hosts)
-        )
+        starting = [
+            asyncio.ensure_future(_started(stack, host, f"tls://{_bracketed(ours[host.name])}:{port}", authority))
+            for host in hosts
+        ]
+        try:
+            workers = await asyncio.gather(*starting)
+        except BaseException:  # the others must not begin while all is taken down
+            for other in starting:
+                other.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
+            raise
         client = Client(
             scheduler.address, security=security, asynchronous=True, set_as_default=False, direct_to_workers=True
         )
