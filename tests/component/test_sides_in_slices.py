@@ -79,7 +79,7 @@ def race(tmp_path: Path) -> Iterator[Race]:
                 folder.mkdir()
                 prepared = documents(folder, 20_000) if docs else None
 
-                def begin() -> SlicedTime:
+                def begin(delay_ns: int) -> SlicedTime:
                     ready.wait()
                     return time_of(number)
 
