@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.options import Host
+from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
 from esbench.load.messages import PackedView, Prepare, Stock
+from esbench.model import Corpus
 from esbench.record.private import open_private, private_folder
 from esbench.sql.tuples import RowDocuments
 
@@ -212,14 +214,15 @@ def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
     if stock.view is not None:
         for folder in (stock.view.root, stock.view.libraries):
             if folder is not None:
-                yield from _tree(folder, stock.documents)
+                yield from _tree(folder, stock.corpora)
 
 
-def _tree(folder: Path, documents: Sequence[PreparedDocuments]) -> Iterator[Path]:
-    """Yield the files of a track's folder or of its packages; not hidden ones, nor document files."""
-    sources = {each.streamed.path for each in documents if each.streamed is not None}
+def _tree(folder: Path, corpora: Sequence[Corpus]) -> Iterator[Path]:
+    """Yield the files of a track's folder or of its packages; not hidden ones, nor document files, packed or not."""
+    named = [Path(part.source_file).name for corpus in corpora for part in corpus.documents if part.source_file]
+    documents = {*named, *(name.removesuffix(ending_of(name)) for name in named)}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
         is_left_out = any(part in _LEFT_OUT or part.startswith(".") for part in inside)
-        if path.is_file() and not is_left_out and path not in sources:
+        if path.is_file() and not is_left_out and path.name not in documents:
             yield path

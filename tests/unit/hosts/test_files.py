@@ -16,7 +16,7 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
 from esbench.hosts.files import CopiedFiles, Places, ReceivedFiles, WantedFile
 from esbench.load.messages import PackedView, Prepare, Stock, Target
-from esbench.model import Variable
+from esbench.model import Corpus, Documents, Variable
 from esbench.requests.ledger import Ledger
 
 
@@ -144,14 +144,15 @@ async def test_files_of_variables(outgoing: CopiedFiles, tmp_path: Path) -> None
     assert moved.stock.variables[1].params == {"from": 1}
 
 
-async def test_the_python_of_a_track_keeps_its_folders_but_not_its_hidden_files(
+async def test_the_python_of_a_track_keeps_its_folders_but_not_hidden_or_document_files(
     outgoing: CopiedFiles, tmp_path: Path
 ) -> None:
     root = tmp_path / "shop"
-    for name in ("track.py", "parts/more.py", ".git/config", "__pycache__/track.pyc"):
+    for name in ("track.py", "parts/more.py", ".git/config", "__pycache__/track.pyc", "orders.json.bz2", "orders.json"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
-    moved = await outgoing.bring(prepare(Stock(view=PackedView(root, None, b""))))
+    corpora = (Corpus("orders", (Documents(1, source_file="orders.json.bz2"),)),)
+    moved = await outgoing.bring(prepare(Stock(corpora=corpora, view=PackedView(root, None, b""))))
     assert moved.stock.view is not None
     there = moved.stock.view.root
     assert there.name == "shop"
