@@ -26,7 +26,7 @@ from esbench.hosts.frames import Frame
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import LocalLauncher, LocalWorker, end_all
 from esbench.record.home import esbench_home
-from esbench.record.host import esbench_facts, host_class, host_facts, stolen_s
+from esbench.record.host import esbench_facts, host_facts, stolen_s
 
 TAKE_S = 1.0  # that a host without news waits before it says so: the heartbeat
 ALONE_S = 6.0  # without a word of the race's host
@@ -43,7 +43,6 @@ class HostFacts:
     python: str
     packages: Mapping[str, str]
     facts: Mapping[str, Any]
-    host_class: str
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,12 @@ class Agent:
 
     async def facts(self) -> HostFacts:
         """Return facts about this host and its Python."""
-        facts = host_facts(self._home)
         return HostFacts(
             home=self._home,
             esbench=esbench_facts(),
             python=platform.python_version(),
             packages=packages(),
-            facts=facts,
-            host_class=host_class(facts),
+            facts=host_facts(self._home),
         )
 
     async def clock(self) -> int:

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,16 +128,19 @@ class CopiedFiles:
         stock, target = message.stock, message.target
         given = {name: getattr(target.options, name) for name in _CERTIFICATES}
         certificates = {name: Path(path).absolute() for name, path in given.items() if path is not None}
-        for folder in () if stock.view is None else (stock.view.root, stock.view.libraries):
-            if folder is not None:
-                self._places.keep_together(folder)
+        folders = () if stock.view is None else (stock.view.root, stock.view.libraries)
+        new = [folder for folder in folders if folder is not None and folder not in self._brought]
+        for folder in new:
+            self._places.keep_together(folder)
         made = [each for each in stock.documents if each.generate is not None]
         for documents in made:
             if documents.path not in self._brought:
                 await self._agent.make(self._moved(documents))
                 self._brought.add(documents.path)
         hosts = await self._resolved(target.hosts)
-        await self._copy((*certificates.values(), *_files_of(stock, with_rows=target.sql)))
+        trees = chain.from_iterable(_tree(folder, stock.corpora) for folder in new)
+        await self._copy((*certificates.values(), *_files_of(stock, with_rows=target.sql), *trees))
+        self._brought.update(new)
         moved: dict[str, Any] = {name: str(self._places.of(path)) for name, path in certificates.items()}
         return replace(
             message,
@@ -178,6 +182,8 @@ class CopiedFiles:
                     path,
                     WantedFile(self._places.of(path), found.st_size, found.st_mtime_ns),
                 )
+        if not wanted:
+            return
         for file in await self._agent.lacking([file for _, file in wanted.values()]):
             await self._send(wanted[file.path][0], file)
         self._brought.update(path for path, _ in wanted.values())
@@ -196,7 +202,10 @@ class CopiedFiles:
 
 
 def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
-    """Yield the files of this host that workers read, but those that are generated again; each may come twice."""
+    """Yield the files of documents and variables that workers read, but those that are generated again.
+
+    Each may come twice.
+    """
     for documents in (file for each in stock.documents for file in each.files):
         if documents.generate is None:
             if documents.streamed is None:
@@ -211,10 +220,6 @@ def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
     for variable in stock.variables:
         if "path" in variable.params:
             yield Path(variable.params["path"])
-    if stock.view is not None:
-        for folder in (stock.view.root, stock.view.libraries):
-            if folder is not None:
-                yield from _tree(folder, stock.corpora)
 
 
 def _tree(folder: Path, corpora: Sequence[Corpus]) -> Iterator[Path]:

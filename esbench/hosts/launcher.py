@@ -28,7 +28,7 @@ from esbench.hosts.scheduler import START_S, FoundHosts
 from esbench.hosts.settings import dask_settings
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Hello, Message, Prepare
-from esbench.record.host import esbench_facts
+from esbench.record.host import esbench_facts, host_class
 from esbench.record.private import open_private, private_folder
 
 LOST_S = 3.0
@@ -111,7 +111,7 @@ class LoadHosts:
 
     def host_facts(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(
-            {"name": name, "host_class": host.facts.host_class, **host.facts.facts}
+            {"name": name, "host_class": host_class(host.facts.facts), **host.facts.facts}
             for name, host in self._hosts.items()
         )
 

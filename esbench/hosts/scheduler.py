@@ -12,11 +12,12 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from esbench.cluster.options import Host
 from esbench.errors import RaceError
 from esbench.errors.reasons import reason_of
 from esbench.hosts.certificate import Authority, security_of
@@ -33,7 +34,7 @@ class FoundHosts:
     """A connected client of Dask, and the address of a Dask worker on each load host, by the host's name."""
 
     client: Any
-    workers: Mapping[str, str] = field(default_factory=dict)
+    workers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,9 @@ async def ssh_hosts(names: Sequence[str]) -> AsyncIterator[FoundHosts]:
         listen = next(iter(ours.values())) if len(set(ours.values())) == 1 else None
         scheduler = Scheduler(host=listen, port=0, protocol="tls", security=security, **LOOPBACK_ONLY)
         await stack.enter_async_context(scheduler)
-        port = urlsplit(scheduler.address).port
+        port = urlsplit(scheduler.address).port or 0
         starting = [
-            asyncio.ensure_future(_started(stack, host, f"tls://{_bracketed(ours[host.name])}:{port}", authority))
+            asyncio.ensure_future(_started(stack, host, Host(ours[host.name], port, "tls").url, authority))
             for host in hosts
         ]
         try:
@@ -113,10 +114,6 @@ async def _our_address(host: SshHost) -> str:
         return local_address(known.get("hostname", host.host), _SSH_PORT)
     except OSError as error:
         raise RaceError(f"cannot reach it: {error.strerror or error}", where=where) from error
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 async def _started(stack: AsyncExitStack, host: SshHost, scheduler: str, authority: Authority) -> str:

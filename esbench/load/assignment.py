@@ -70,14 +70,13 @@ def no_end(where: str) -> TrackError:
     return TrackError("the task has a warmup, and no end", where=where, hint=hint)
 
 
-def fullest_worker(step: Step, hosts: Sequence[Sequence[int]], operations: OperationTypes) -> tuple[Assignment, ...]:
+def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
     """Return the assignments of the worker with the most clients, as far as known before documents are prepared.
 
-    `hosts` as in `deal`.
     High target rates are ignored: they may need more workers, which leaves each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
-    dealt = deal(replace(step, tasks=tuple(unpaced)), hosts, operations, Stock())
+    dealt = deal(replace(step, tasks=tuple(unpaced)), [range(workers)], operations, Stock())
     return max(dealt.values(), key=lambda shares: sum(len(share.slots) for share in shares))
 
 

@@ -110,10 +110,10 @@ class Coordinator:
     ) -> None:
         """Create a coordinator of the launcher's workers, which are started when its context is entered.
 
-        With `abort_on_error`, the first failed request ends
-        its step, unless its task tolerates it; with `max_error_ratio`, a task of which a larger share of requests has
-        failed does. After a cancel, requests in flight are awaited for `drain_s`. `epoch_ns` is the zero of the race's
-        clock (of `clock_ns`), by default now. `index_prefix`: of the names of the race's indices.
+        With `abort_on_error`, the first failed request ends its step, unless its task tolerates it; with
+        `max_error_ratio`, a task of which a larger share of requests has failed does. After a cancel, requests in
+        flight are awaited for `drain_s`. `epoch_ns` is the zero of the race's clock (of `clock_ns`), by default now.
+        `index_prefix`: of the names of the race's indices.
         """
         self._launcher = launcher
         self._abort_on_error = abort_on_error

@@ -67,7 +67,7 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
             hint = f"{ports * hosts:,} clients can run; sysctl net.ipv4.ip_local_port_range has the range"
             raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
     for step in challenge.steps:
-        shares = fullest_worker(step, [range(options.workers)], types)
+        shares = fullest_worker(step, options.workers, types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
 

@@ -17,6 +17,7 @@ from races import task_of
 from racing import Races, press_ctrl_c, wait_until
 
 from esbench.hosts.certificate import Authority
+from esbench.null_server import NullServer
 
 pytest.importorskip("distributed")
 
@@ -87,38 +88,46 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 
 
 @pytest.fixture
+def trusted(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> DaskCluster:
+    """The cluster, whose certificates Dask's configuration names here."""
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    return cluster
+
+
+@pytest.fixture
 def races(tmp_path: Path) -> Iterator[Races]:
     races = Races(tmp_path / "races")
     yield races
     races.end()
 
 
-def test_its_workers_are_load_hosts(
-    cluster: DaskCluster, races: Races, null_server: NullServerFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
+def endless(races: Races, server: NullServer, cluster: DaskCluster) -> subprocess.Popen[str]:
+    """A race that runs on the cluster until somebody ends it."""
+    process = races.start(server, f"--load-cluster={cluster.address}", "--challenge=endless", "--race-id=one")
+    seconds = races.home / "races" / "one" / "seconds.jsonl"
+    wait_until(lambda: seconds.exists() and '"paced"' in seconds.read_text(), process)
+    return process
+
+
+def test_its_workers_are_load_hosts(trusted: DaskCluster, races: Races, null_server: NullServerFactory) -> None:
     for race in ("one", "two"):  # a cluster serves one race after another
-        outcome = races.run(null_server(), f"--load-cluster={cluster.address}", f"--race-id={race}")
+        outcome = races.run(null_server(), f"--load-cluster={trusted.address}", f"--race-id={race}")
         assert outcome.code == 0, outcome.stderr
         paced = task_of(races.record(race), "paced")
         assert {share.host for share in paced.host_shares} == {"127.0.0.11", "127.0.0.12"}
         assert sum(share.requests for share in paced.host_shares) == paced.requests
-    assert cluster.load_workers() == []
+    assert trusted.load_workers() == []
 
 
 def test_its_load_workers_end_when_the_race_is_killed(
-    cluster: DaskCluster, races: Races, null_server: NullServerFactory, monkeypatch: pytest.MonkeyPatch
+    trusted: DaskCluster, races: Races, null_server: NullServerFactory
 ) -> None:
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
-    process = races.start(null_server(), f"--load-cluster={cluster.address}", "--challenge=endless", "--race-id=one")
-    seconds = races.home / "races" / "one" / "seconds.jsonl"
-    wait_until(lambda: seconds.exists() and '"paced"' in seconds.read_text(), process)
+    process = endless(races, null_server(), trusted)
     process.kill()
     process.communicate()
     deadline_s = time.monotonic() + 10
-    while left := cluster.load_workers():
+    while left := trusted.load_workers():
         assert time.monotonic() < deadline_s, left
         time.sleep(0.1)
 
@@ -137,23 +146,17 @@ def test_without_its_certificate_there_is_no_race(
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(
-    cluster: DaskCluster, races: Races, null_server: NullServerFactory, monkeypatch: pytest.MonkeyPatch
+    trusted: DaskCluster, races: Races, null_server: NullServerFactory
 ) -> None:
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
     outcome = races.run(null_server(), "--load-cluster=tls://127.0.0.1:9")
     assert (outcome.code, outcome.seconds < 15) == (1, True)
     assert "--load-cluster=tls://127.0.0.1:9: no connection to the scheduler" in outcome.error
 
 
 def test_ctrl_c_leaves_the_cluster_as_it_was(
-    cluster: DaskCluster, races: Races, null_server: NullServerFactory, monkeypatch: pytest.MonkeyPatch
+    trusted: DaskCluster, races: Races, null_server: NullServerFactory
 ) -> None:
-    for name, value in cluster.environment.items():
-        monkeypatch.setenv(name, value)
-    process = races.start(null_server(), f"--load-cluster={cluster.address}", "--challenge=endless", "--race-id=one")
-    seconds = races.home / "races" / "one" / "seconds.jsonl"
-    wait_until(lambda: seconds.exists() and '"paced"' in seconds.read_text(), process)
+    process = endless(races, null_server(), trusted)
     press_ctrl_c(process)
     assert races.finish(process).code == 130
-    assert cluster.load_workers() == []
+    assert trusted.load_workers() == []

@@ -319,7 +319,7 @@ def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, param
 def test_the_worker_with_the_most_clients_is_known_before_documents_are(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, int]
 ) -> None:
-    shares = fullest_worker(Step(tasks), [range(workers)], TYPES)
+    shares = fullest_worker(Step(tasks), workers, TYPES)
     assert {share.task.name: len(share.slots) for share in shares} == expected
 
 
