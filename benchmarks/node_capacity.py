@@ -5,9 +5,10 @@
     python benchmarks/node_capacity.py threads                 two duels: one search thread against four
 
 Tasks: get-by-id, term-query, insert, mixed (reads by id while 200 orders a second are inserted). A search takes at most
---budget (15m), a duel four rounds of that. Printed are estimates and how each search ended: an interval without an end
-is [0, ...] or inf. `interleaved` exits with 1 if fewer than three in four estimates agree within 10 %,
-`threads` if a duel does not call the node with one thread. Races and sessions are kept in $ESBENCH_HOME.
+--budget (15m), a duel six rounds of that: fewer have no verdict on fresh nodes. Printed are estimates and how each
+search ended: an interval without an end is [0, ...] or inf. `interleaved` exits with 1 if fewer than three in four
+estimates agree within 10 %, `threads` if a duel does not call the node with one thread. Races and sessions are kept in
+$ESBENCH_HOME.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def threads(budget: str) -> int:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "comparison.json"
             run(
-                *("duel", "--capacity", "--rounds=4", f"--search-budget={budget}", f"--seed={seed}"),
+                *("duel", "--capacity", "--rounds=6", f"--search-budget={budget}", f"--seed={seed}"),
                 *TASKS["term-query"],
                 *(f"--baseline={FOUR_THREADS}", f"--contender={ONE_THREAD}", f"--report-file={file}"),
             )

@@ -73,9 +73,9 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
 def _of_search(record: RaceRecord, key: Key) -> Race:
     """Return a race whose only figure is the capacity that it has found; without any if it has found none."""
     found = _found(record)
-    if found is None or not found.is_known:
+    if found is None or found.estimate_per_s is None:
         return Race(record, {}, {})
-    return Race(record, {key: Figure(*key[:2], found.rate_per_s, key[2], HIGHER)}, {})
+    return Race(record, {key: Figure(*key[:2], found.estimate_per_s, key[2], HIGHER)}, {})
 
 
 def _found(record: RaceRecord) -> FoundCapacity | None:

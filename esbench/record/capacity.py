@@ -157,9 +157,12 @@ class FoundCapacity:
     curves: tuple[LateCurve | None, ...] = ()
 
     @property
-    def is_known(self) -> bool:
-        """True if the rate is an estimate, whose interval may have no ends; else it is a bound."""
-        return self.why in ("precise", "cliff") or bool(self.curves)
+    def estimate_per_s(self) -> float | None:
+        """The rate of a curve or a cliff, whose interval may have no ends; else the middle of bounds that are near each
+        other; None if there is but a bound."""
+        if self.why in ("precise", "cliff") or self.curves:
+            return self.rate_per_s
+        return math.sqrt(self.low_per_s * self.high_per_s) if 0 < self.high_per_s <= NEAR * self.low_per_s else None
 
     @property
     def has_interval(self) -> bool:

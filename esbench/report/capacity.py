@@ -159,7 +159,7 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f" carries at least {low}/s with {held}: the driver cannot send more (esbench calibrate)"
         case "no rate":
             said = f": no rate holds {search.objectives[found.binding]}"
-        case "flat" if found.is_known and found.has_interval:
+        case "flat" if found.curves and found.has_interval:
             said = (
                 f" carries about {rate}/s {interval} with {held}: to know it better would take longer than the budget"
             )

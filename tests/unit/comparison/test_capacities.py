@@ -157,6 +157,13 @@ def test_two_estimates_without_intervals_have_no_verdict() -> None:
     assert (row.kind, row.estimate) == ("session-only", None)
 
 
+def test_bounds_near_each_other_count_by_their_middle() -> None:
+    near = FoundCapacity("out of time", 1000.0, 1000.0, 1210.0)
+    row = capacity_of(singles(search("a", precise(1000.0)), search("b", near)))
+    assert row.contender is not None
+    assert row.contender.value == pytest.approx(1100.0)
+
+
 def test_of_several_rounds_those_without_a_capacity_are_counted() -> None:
     none = FoundCapacity("no rate", 0.0, 0.0, 10.0)
     ours = rounds("baseline", [precise(1000.0), precise(1010.0)], (1, 4))
