@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from esbench.cluster.options import Host
+from esbench.cluster.proxy import Proxy
 from esbench.errors import ClusterError
 from esbench.errors.reasons import reason_of
 
@@ -33,6 +34,14 @@ def resolve(hosts: Iterable[Host], lookup: Lookup = look_up) -> tuple[Host, ...]
     for host in hosts:
         resolved += [host] if _is_address(host.host) else _addresses(host, lookup)
     return tuple(dict.fromkeys(resolved))
+
+
+def hosts_to_reach(hosts: Sequence[Host], proxy: Proxy | None) -> tuple[Host, ...]:
+    """Return the hosts that connections are opened to: resolved ones, or those given, whose names a proxy resolves.
+
+    Raises ClusterError as `resolve`.
+    """
+    return resolve(hosts) if proxy is None else tuple(hosts)
 
 
 def addresses_by_name(hosts: Iterable[Host]) -> dict[str, tuple[str, ...]]:

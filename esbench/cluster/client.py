@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
+from esbench.cluster.aws import digest_of
 from esbench.cluster.bounded import NOT_GZIP, BoundedReply, TooLong, bounded, unpacked
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.failures import (
@@ -27,7 +28,8 @@ from esbench.cluster.failures import (
     speaks_tls,
 )
 from esbench.cluster.marks import is_marked, without_mark
-from esbench.cluster.options import ClientOptions
+from esbench.cluster.options import Access, ClientOptions, Host
+from esbench.cluster.proxy import through
 from esbench.errors import ClusterError
 from esbench.errors.reasons import form_fault
 from esbench.record.model import NodeFacts
@@ -133,6 +135,10 @@ class Cluster:
                 node.close()
 
     @cached_property
+    def _access(self) -> Access:
+        return self.options.access()
+
+    @cached_property
     def _nodes(self) -> tuple[BaseNode, ...]:
         import logging
 
@@ -142,7 +148,7 @@ class Cluster:
         # Its log would reach the terminal through logging's last resort; our errors say it in one line.
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
         headers = {"user-agent": f"esbench/{__version__}", **dict(self.options.headers())}
-        context = self.options.ssl_context()
+        context, proxy = self._access.tls, self._access.proxy
         nodes: list[BaseNode] = []
         for url in self.urls:
             parts = urlsplit(url)
@@ -153,7 +159,7 @@ class Cluster:
                     port=parts.port or 9200,
                     headers=headers,
                     request_timeout=self.options.timeout_s,
-                    http_compress=self.options.http_compress,
+                    http_compress=self.options.http_compress and self._access.signer is None,  # what is signed is sent
                     ssl_context=context if parts.scheme == "https" else None,
                     verify_certs=self.options.verify_certs,
                     ssl_show_warn=False,
@@ -165,6 +171,8 @@ class Cluster:
                 node.pool.ca_certs = None
                 node.pool.assert_hostname = None if self.options.ssl_assert_hostname else False
             node.pool.ConnectionCls = bounded(node.pool.ConnectionCls, BoundedReply)
+            if proxy is not None:
+                node.pool.ConnectionCls = through(node.pool.ConnectionCls, proxy, context)
             # Unpacked by `_unpacked`, within bounds.
             node.pool.urlopen = partial(node.pool.urlopen, decode_content=False)  # type: ignore[method-assign]
             nodes.append(node)
@@ -218,19 +226,25 @@ class Cluster:
         from elastic_transport import ConnectionTimeout, HttpHeaders, TransportError
         from urllib3.exceptions import NewConnectionError
 
+        signer = self._access.signer
         nodes, first = self._nodes, self._first
         order = range(first, first + len(nodes))
         for place in order:
             node = nodes[place % len(nodes)]
+            given = HttpHeaders(headers)
+            if signer is not None:
+                given["host"] = Host(node.config.host, node.config.port, node.config.scheme).authority
+                given.update(signer.headers(method, target, given["host"], digest_of(data or b"")))
             try:
                 meta, content = node.perform_request(
-                    method, target, body=data, headers=HttpHeaders(headers), request_timeout=limit_s
+                    method, target, body=data, headers=given, request_timeout=limit_s
                 )
             except TransportError as error:
                 never_sent = isinstance(error.__cause__, NewConnectionError)
                 repeatable = method in _SAFE_TO_REPEAT and not isinstance(error, ConnectionTimeout)
                 if place == order[-1] or not (never_sent or repeatable):
-                    raise explain_connection_failure(error, node.base_url, limit_s) from error
+                    proxy = self._access.proxy
+                    raise explain_connection_failure(error, node.base_url, limit_s, proxy) from error
             else:
                 with self._lock:
                     self._first = place % len(nodes)

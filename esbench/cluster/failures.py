@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from esbench.cluster.bounded import TooLong
 from esbench.cluster.options import ClientOptions
+from esbench.cluster.proxy import Proxy
 from esbench.errors import ClusterError
 from esbench.errors.reasons import TLS_CLOSED, reason_of
 from esbench.record.secrets import Redactor
@@ -30,14 +31,16 @@ _UNREACHABLE = (
 
 
 def explain_connection_failure(  # noqa: PLR0911 - one line for each
-    error: BaseException, url: str, limit_s: float
+    error: BaseException, url: str, limit_s: float, proxy: Proxy | None = None
 ) -> ClusterError:
     """Return a ClusterError for a request to `url` that failed without a reply, from the causes of `error`.
 
-    `limit_s` is the request's time limit, for the message.
+    `limit_s` is the request's time limit, for the message; `proxy` the one that it went through.
     """
     where = urlsplit(url).netloc
     for cause in _causes(error):
+        if proxy is not None and (refused := _proxy_failure(cause, proxy)):
+            return ClusterError(refused, where=where, hint="check proxy in --client-options")
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate_failure(cause, where)
         if isinstance(cause, ssl.SSLError):
@@ -58,6 +61,14 @@ def explain_connection_failure(  # noqa: PLR0911 - one line for each
                 return ClusterError(what, where=where, hint=hint)
     numbered = (cause for cause in _causes(error) if isinstance(cause, OSError) and cause.errno)
     return ClusterError(f"cannot be reached: {reason_of(next(numbered, error))}", where=where)
+
+
+def _proxy_failure(cause: BaseException, proxy: Proxy) -> str:
+    """Return why there is no tunnel through a proxy; "" if another cause is to be looked at."""
+    if isinstance(cause, ConnectionRefusedError | socket.gaierror):
+        return f"the proxy {proxy} cannot be reached: {reason_of(cause)}"
+    said = str(cause).partition("Tunnel connection failed: ")[2] if isinstance(cause, OSError) else ""
+    return f"the proxy {proxy} refuses a tunnel: {said}" if said else ""
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -155,6 +166,9 @@ def explain_http_error(request: str, status: int, reply: Any, options: ClientOpt
     kind, reason = (_shortened(Redactor(options.secrets())(text)) for text in _kind_and_reason(reply))
     if status == 401:
         return _wrong_credentials(request, options)
+    if status == 403 and options.aws is not None and "signature" in reason:
+        hint = "check key, region and service in --client-options, and this host's clock"
+        return ClusterError("AWS refuses the signature", where=request, hint=hint)
     if status == 403 and kind in ("", "security_exception"):
         return ClusterError(f"missing rights: {reason}", where=request, hint="the user or API key needs another role")
     hint = ""
@@ -167,6 +181,8 @@ def explain_http_error(request: str, status: int, reply: Any, options: ClientOpt
 def _wrong_credentials(request: str, options: ClientOptions) -> ClusterError:
     if options.api_key is not None:
         return ClusterError("wrong API key", where=request, hint="check api_key in --client-options")
+    if options.bearer_auth is not None:
+        return ClusterError("wrong bearer token", where=request, hint="check bearer_auth in --client-options")
     if options.basic_auth_user is not None:
         return ClusterError(
             f"wrong user or password (user {options.basic_auth_user})",

@@ -6,6 +6,7 @@ Standard library only, and light: load workers import it. It must not open a con
 from __future__ import annotations
 
 import base64
+import os
 import re
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from esbench.cluster import aws
+from esbench.cluster.aws import AwsIdentity, AwsSigner
+from esbench.cluster.proxy import Proxy
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
 from esbench.units import parse_duration
@@ -28,7 +32,10 @@ _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
 _FILES = ("ca_certs", "client_cert", "client_key")
-_OPTIONS = (*_FLAGS, *_FILES, "timeout", "basic_auth_user", "basic_auth_password", "api_key")
+_OPTIONS = (
+    *(*_FLAGS, *_FILES, "timeout", "proxy", "basic_auth_user", "basic_auth_password", "api_key", "bearer_auth"),
+    *aws.OPTIONS,
+)
 # Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
     "max_connections": "each client has its own connection",
@@ -40,6 +47,7 @@ _WITHOUT_EFFECT = {
 _REFUSED = {
     "create_api_key_per_client": "give one api_key for all clients",
     "static_responses": "race against a server that answers at once instead",
+    "cloud_id": "give it as --target-hosts",
 }
 
 
@@ -66,8 +74,26 @@ class Host:
         """The host as shown to the user: `es:9200 (10.0.0.1)` for one address of a name."""
         return f"{self} ({self.address})" if self.address else str(self)
 
+    @property
+    def authority(self) -> str:
+        """The value of the header Host: without the port where that is the scheme's (RFC 9110, 4.2.3)."""
+        return str(self).removesuffix(":443" if self.scheme == "https" else ":80")
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """The way to the hosts of a cluster: TLS, None for plain HTTP; a proxy before them; what signs each request."""
+
+    tls: ssl.SSLContext | None = None
+    proxy: Proxy | None = None
+    signer: AwsSigner | None = None
+
+    def signed(self, request: Sequence[aws.Body]) -> Sequence[aws.Body]:
+        """Return a request, whose first piece holds its head, signed if requests are signed."""
+        return request if self.signer is None else self.signer.signed(request)
 
 
 @dataclass(frozen=True)
@@ -88,6 +114,9 @@ class ClientOptions:
     basic_auth_user: str | None = None
     basic_auth_password: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
+    bearer_auth: str | None = field(default=None, repr=False)
+    aws: AwsIdentity | None = None
+    proxy: Proxy | None = None
     http_compress: bool = False
     warnings: tuple[str, ...] = ()
     other_secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -98,12 +127,15 @@ class ClientOptions:
         reader = _Reader(options, where)
         reader.check_names()
         user, password = reader.text("basic_auth_user"), reader.text("basic_auth_password")
-        api_key = reader.api_key()
+        api_key, bearer_auth = reader.api_key(), reader.text("bearer_auth")
+        identity = aws.identity_of({name: reader.text(name) for name in aws.OPTIONS}, os.environ, where)
         if (user is None) != (password is None):
             missing = "basic_auth_password" if password is None else "basic_auth_user"
             raise UsageError(f"{missing} is missing", where=where, hint="user and password go together")
-        if user is not None and api_key is not None:
-            raise UsageError("both a password and an api_key", where=where, hint="give one of them")
+        identities = {"a password": user, "an api_key": api_key, "bearer_auth": bearer_auth, "AWS": identity}
+        if len(given := [name for name, value in identities.items() if value is not None]) > 1:
+            raise UsageError(f"both {given[0]} and {given[1]}", where=where, hint="give one of them")
+        proxy = reader.text("proxy")
         others: dict[str, Any] = {name: reader.file(name) for name in _FILES}
         if others["client_key"] is not None and others["client_cert"] is None:
             raise UsageError("client_key without client_cert", where=where, hint="give both")
@@ -113,14 +145,22 @@ class ClientOptions:
             basic_auth_user=user,
             basic_auth_password=password,
             api_key=api_key,
+            bearer_auth=bearer_auth,
+            aws=identity,
+            proxy=None if proxy is None else Proxy.parse(proxy, f"{where} proxy"),
             warnings=reader.warnings(),
             **others,
         )
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers of every request, (name, value): Authorization, or empty without credentials."""
+        """Return the headers of every request, (name, value): Authorization, or empty without credentials.
+
+        Those of AWS are made for each request.
+        """
         if self.api_key is not None:
             return (("Authorization", f"ApiKey {self.api_key}"),)
+        if self.bearer_auth is not None:
+            return (("Authorization", f"Bearer {self.bearer_auth}"),)
         if self.basic_auth_user is not None:
             pair = f"{self.basic_auth_user}:{self.basic_auth_password}"
             return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
@@ -129,13 +169,23 @@ class ClientOptions:
     def secrets(self) -> tuple[str, ...]:
         """Return the secrets that must never be shown, in every form in which they are sent."""
         found = [self.basic_auth_password, self.api_key, *self.other_secrets]
-        found += [value.partition(" ")[2] for _, value in self.headers()]
+        headers = {**dict(self.headers()), **(self.proxy.headers() if self.proxy else {})}
+        found += [value.partition(" ")[2] for value in headers.values()]
+        if self.proxy is not None:
+            found.append(self.proxy.password)
+        if self.aws is not None and (keys := self.aws.keys) is not None:
+            found += [keys.access_key_id, keys.secret_access_key, keys.session_token]
         if self.api_key is not None:
             try:
                 found += base64.b64decode(self.api_key, validate=True).decode().partition(":")[2:]
             except ValueError:
                 pass  # not the base64 of id:key
         return tuple(secret for secret in found if secret)
+
+    def access(self) -> Access:
+        """Return the way to the hosts, in which AWS's keys are found. Raises UsageError for a bad certificate, or if
+        there are no keys."""
+        return Access(self.ssl_context(), self.proxy, AwsSigner(self.aws) if self.aws else None)
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return a TLS context with these certificates; None without TLS. Raises UsageError for a bad certificate."""
@@ -179,8 +229,8 @@ def parse_hosts(
 ) -> tuple[tuple[Host, ...], ClientOptions]:
     """Return hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
 
-    The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A cluster has one scheme: https if
-    `use_ssl` or one of the hosts says so. User and password of a URL move into the options. The hosts keep their order,
+    The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A Cloud ID (`name:bmFtZS4k...`) stands
+    for the host in it. A cluster has one scheme: https if `use_ssl` or one of the hosts says so. User and password of a URL move into the options. The hosts keep their order,
     each once. Raises UsageError for another form of host, for `http://` beside https, and for users that differ; it
     shows no piece of a password.
     """
@@ -189,7 +239,7 @@ def parse_hosts(
     for part in parts:
         if not isinstance(part, str):
             raise UsageError(f"{part!r} is not a host", where=where, hint="say 10.0.0.1:9200")
-    texts = [part.strip() for part in parts if part.strip()]
+    texts = [_of_cloud_id(part.strip()) or part.strip() for part in parts if part.strip()]
     if not texts:
         raise UsageError("no host given", where=where, hint="say 10.0.0.1:9200,10.0.0.2:9200")
     for number, text in enumerate(texts[1:], 2):
@@ -204,6 +254,21 @@ def parse_hosts(
         host, options = _parse_host(text, options, where)
         hosts.append(host)
     return tuple(dict.fromkeys(hosts)), options
+
+
+def _of_cloud_id(text: str) -> str:
+    """Return the URL of Elasticsearch in a Cloud ID, `name:` and the base64 of `domain$elasticsearch$kibana`; "" for
+    any other text."""
+    name, colon, encoded = text.rpartition(":")
+    if not colon or "/" in name or "@" in name or encoded.isdigit():
+        return ""
+    try:
+        domain, cluster, *_ = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode().split("$")
+    except ValueError:
+        return ""
+    domain, _, common_port = domain.partition(":")
+    cluster, _, port = cluster.partition(":")
+    return f"https://{cluster}.{domain}:{port or common_port or 443}"
 
 
 def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, ClientOptions]:
@@ -281,7 +346,8 @@ def _with_user(options: ClientOptions, quoted: str, shown: str, where: str) -> C
     if not colon:
         raise UsageError(f'"{shown}" has a user without a password', where=where, hint="user:password@host")
     given = (options.basic_auth_user, options.basic_auth_password)
-    if options.api_key is not None or given not in ((None, None), (user, password)):
+    others = (options.api_key, options.bearer_auth, options.aws)
+    if any(other is not None for other in others) or given not in ((None, None), (user, password)):
         raise UsageError(
             f'the user of "{shown}" differs from other credentials', where=where, hint="give one user for all"
         )

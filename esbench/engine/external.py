@@ -45,7 +45,7 @@ class ExternalEngine:
         """Do nothing: the cluster is not run by esbench."""
 
     def _ask_all_hosts(self) -> list[ClusterInfo]:
-        self._options.ssl_context()  # a bad certificate is one error, not one of each host
+        self._options.access()  # a bad certificate, or no keys: one error, not one of each host
         answers: dict[Host, ClusterInfo | BaseException] = {}
 
         def ask(host: Host) -> None:

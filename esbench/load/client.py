@@ -8,11 +8,11 @@ itself.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from esbench.cluster.options import Access
 from esbench.errors.reasons import reason_of
 from esbench.load import open_files
 from esbench.load.failures import Failures
@@ -21,7 +21,7 @@ from esbench.load.hot import NEVER_NS, Inbox, Lane, Meter, clock_ns
 from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection, connect
 from esbench.measure.verdict import TIMEOUT, Verdict
-from esbench.requests.exchange import ClientProgram, RequestBytes, RequestFailed
+from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, RequestFailed
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -47,13 +47,13 @@ class Loop(Protocol):
 class Route:
     """The way from a client to its cluster. `headers` are the header lines of each of its requests, to any host.
 
-    `tls` is None for plain HTTP; `timeout_s` is the time limit of one request. `failures` keeps the examples of all
+    `timeout_s` is the time limit of one request. `failures` keeps the examples of all
     clients of its task; with `compress`, bodies that scripts send are sent as gzip. `inbox` is where the connections of
     all clients of the process put what they read.
     """
 
     hosts: HostChoice
-    tls: ssl.SSLContext | None
+    access: Access
     headers: bytes
     timeout_s: float
     failures: Failures = field(default_factory=Failures)
@@ -94,7 +94,7 @@ class Client:
             self._host = host = route.hosts.choose(self.slot)
             try:
                 self.link = await connect(
-                    self, route.inbox, host, route.tls, CONNECT_TIMEOUT_S, with_headers=self.reads_headers
+                    self, route.inbox, host, route.access, CONNECT_TIMEOUT_S, with_headers=self.reads_headers
                 )
             except (OSError, TimeoutError) as error:
                 if open_files.are_exhausted(error):
@@ -160,6 +160,14 @@ def _raise_unexpected(task: asyncio.Task[None]) -> None:
         task.get_loop().call_exception_handler({"message": "a client failed", "exception": error})
 
 
+def _signed(exchange: Exchange, access: Access) -> Exchange:
+    """Return an exchange whose requests are signed if those of the race are."""
+    if access.signer is None:
+        return exchange
+    signed, render = access.signed, exchange.render
+    return replace(exchange, render=lambda drawn: signed(render(drawn)))
+
+
 class TemplateClient(Lane, Client):
     """A client that runs the exchanges of a compiled operation, one after the other, on its connection."""
 
@@ -168,9 +176,9 @@ class TemplateClient(Lane, Client):
 
     def __init__(self, slot: int, route: Route, program: ClientProgram) -> None:
         Client.__init__(self, slot, route)
-        self._exchanges = program.exchanges
-        self._exchange = program.exchanges[0]
-        self.is_plain = len(program.exchanges) == 1 and not program.exchanges[0].name
+        self._exchanges = exchanges = [_signed(exchange, route.access) for exchange in program.exchanges]
+        self._exchange = exchanges[0]
+        self.is_plain = len(exchanges) == 1 and not exchanges[0].name
         self.render, self.judge = self._exchange.render, self._exchange.judge
         self.draw = program.draw
         self._position = 0

@@ -8,11 +8,10 @@ open connection to a lost host, which may still be answered: a cluster is given 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.load.hot import Inbox, clock_ns
 from esbench.load.messages import Loss
 from esbench.load.transport import OneReply, ask, connect, header_lines
@@ -116,12 +115,12 @@ class Hosts:
             probe.cancel()
 
     async def _probe(self, host: Host) -> None:
-        tls = self._options.ssl_context()
+        access = self._options.access()
         every_s = min(_PROBE_EVERY_S, self.grace_s / 4)
         while True:
             await asyncio.sleep(every_s)
             if await _answers(
-                host, tls, self._options, min(CONNECT_TIMEOUT_S, self._options.timeout_s), asked=not self._any_server
+                host, access, self._options, min(CONNECT_TIMEOUT_S, self._options.timeout_s), asked=not self._any_server
             ):
                 break
         del self._lost[host]
@@ -149,14 +148,14 @@ class OneHost:
 
 
 async def _answers(
-    host: Host, tls: ssl.SSLContext | None, options: ClientOptions, timeout_s: float, *, asked: bool
+    host: Host, access: Access, options: ClientOptions, timeout_s: float, *, asked: bool
 ) -> bool:
     """True if a host replies to a GET of `/` with a status below 500; if it is not `asked`, if it can be reached."""
     try:
         if not asked:
-            (await connect(OneReply(), Inbox(), host, tls, timeout_s)).close()
+            (await connect(OneReply(), Inbox(), host, access, timeout_s)).close()
             return True
         request = [b"GET / HTTP/1.1\r\n", header_lines(host, options), b"\r\n"]
-        return (await ask(host, tls, request, timeout_s)).status < 500
+        return (await ask(host, access, request, timeout_s)).status < 500
     except (OSError, TimeoutError, RequestFailed):
         return False

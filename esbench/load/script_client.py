@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from esbench.load.client import NS, Client, Route
 from esbench.load.hosts import OneHost
@@ -146,12 +146,13 @@ class ScriptLane(Client):
         timeout_ns = int(timeout_s * NS) if timeout_s else self.timeout_ns
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
-        if self.link.usable and self.link.send(request, timeout_ns):
+        signed = self._route.access.signed(request)
+        if self.link.usable and self.link.send(signed, timeout_ns):
             self._began(self.link.sent_ns)
         else:
             self._began(clock_ns())
             try:
-                await self._send_anew(lambda: request, timeout_ns)
+                await self._send_anew(lambda: signed, timeout_ns)
             except RequestFailed:
                 self._ended(clock_ns())
                 raise
@@ -187,7 +188,7 @@ class ScriptLane(Client):
     def _compose(
         self, method: str, path: str, params: Mapping[str, Any] | None, body: Any, headers: Mapping[str, str]
     ) -> bytes:
-        query = f"?{urlencode({key: _text(value) for key, value in params.items()})}" if params else ""
+        query = f"?{urlencode({key: _text(value) for key, value in params.items()}, quote_via=quote)}" if params else ""
         lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), without_headers(self._route.headers, headers)]
         lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
         data = b""

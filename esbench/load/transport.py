@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import ssl
 from dataclasses import replace
 from typing import Protocol, cast
 
 import httptools
 
 from esbench.cluster.bounded import NOT_GZIP, TooLong, unpacked
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.errors.reasons import reason_of
 from esbench.load.hot import Inbox, Link
+from esbench.load.tunnel import tunnel
 from esbench.requests.exchange import Reply, RequestBytes, RequestFailed
 
 _GZIP = b"\x1f"  # the first byte of gzip data
@@ -286,25 +286,32 @@ async def connect(
     owner: Owner,
     inbox: Inbox,
     host: Host,
-    tls: ssl.SSLContext | None,
+    access: Access,
     timeout_s: float,
     *,
     with_headers: bool = False,
 ) -> Connection:
-    """Open a connection to a host, by TLS unless `tls` is None; one `with_headers` keeps those of replies.
+    """Open a connection to a host, by TLS and through a proxy as `access` says; one `with_headers` keeps those of
+    replies.
 
     Raises OSError (TLS errors are among them) or TimeoutError if that fails.
     """
-    kind = (TlsWithHeaders if tls else WithHeaders) if with_headers else TlsConnection if tls else Connection
-    loop = asyncio.get_running_loop()
+    tls = access.tls
+    secured = tls is not None or (access.proxy is not None and access.proxy.scheme == "https")
+    kind = (TlsWithHeaders if secured else WithHeaders) if with_headers else TlsConnection if secured else Connection
+    loop, name = asyncio.get_running_loop(), host.host if tls else None
     async with asyncio.timeout(timeout_s):
-        _, connection = await loop.create_connection(
-            lambda: kind(owner, inbox),
-            host.address or host.host,
-            host.port,
-            ssl=tls,
-            server_hostname=host.host if tls else None,
-        )
+        if access.proxy is None:
+            _, connection = await loop.create_connection(
+                lambda: kind(owner, inbox), host.address or host.host, host.port, ssl=tls, server_hostname=name
+            )
+            return connection
+        connection, transport = kind(owner, inbox), await tunnel(access.proxy, host, tls)
+        if tls is None:
+            transport.set_protocol(connection)
+        elif (transport := await loop.start_tls(transport, connection, tls, server_hostname=name)) is None:
+            raise ConnectionError(f"the proxy {access.proxy} closed the tunnel to {host}")
+        connection.connection_made(transport)
     return connection
 
 
@@ -326,16 +333,16 @@ class OneReply:
         self.on_failure("connection lost", "the server closed it")
 
 
-async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, timeout_s: float) -> Reply:
+async def ask(host: Host, access: Access, request: RequestBytes, timeout_s: float) -> Reply:
     """Send one request on a new connection, and return its reply. Raises RequestFailed if none arrives."""
     question = OneReply()
     try:
-        connection = await connect(question, Inbox(), host, tls, timeout_s, with_headers=True)
+        connection = await connect(question, Inbox(), host, access, timeout_s, with_headers=True)
     except (OSError, TimeoutError) as error:
         raise RequestFailed("connection refused", f"{host.label}: {reason_of(error)}") from error
     try:
         async with asyncio.timeout(timeout_s):
-            if not connection.send(request, 0):
+            if not connection.send(access.signed(request), 0):
                 question.on_idle_loss()
             reply = await question.reply
             assert isinstance(connection, WithHeaders)
@@ -348,7 +355,7 @@ async def ask(host: Host, tls: ssl.SSLContext | None, request: RequestBytes, tim
 
 def header_lines(host: Host, options: ClientOptions) -> bytes:
     """Return the header lines that every request on a connection carries, with their line ends."""
-    headers = [("Host", str(host)), ("Accept", "application/json"), *options.headers()]
+    headers = [("Host", host.authority), ("Accept", "application/json"), *options.headers()]
     if options.http_compress:
         headers.append(("Accept-Encoding", "gzip"))
     return b"".join(f"{key}: {value}\r\n".encode("latin-1") for key, value in headers)

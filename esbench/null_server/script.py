@@ -137,6 +137,16 @@ class Outage(_Part, frozen=True):
     cut: bool = True
 
 
+class AwsDomain(_Part, frozen=True):
+    """The identity that signs requests to a domain of AWS, by Signature Version 4."""
+
+    access_key_id: str
+    secret_access_key: str
+    region: str
+    service: str = "es"
+    session_token: str = ""
+
+
 class ServerScript(_Part, frozen=True):
     """The definition of a null server. Times count from its start, or from when the script was set.
 
@@ -149,7 +159,9 @@ class ServerScript(_Part, frozen=True):
     store: bool = False
     bulk_items: bool = True
     seed: int = 1
-    users: Mapping[str, str] = {}  # name -> password; none: everybody may ask
+    users: Mapping[str, str] = {}  # name -> password; without these, `tokens` and `aws` everybody may ask
+    tokens: tuple[str, ...] = ()  # values of the header Authorization: "Bearer abc", "ApiKey aWQ6a2V5"
+    aws: AwsDomain | None = None
     rules: tuple[Rule, ...] = ()
     refuse: tuple[Outage, ...] = ()
 

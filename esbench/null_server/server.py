@@ -12,7 +12,7 @@ import struct
 import time
 import zlib
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +21,7 @@ import msgspec
 
 from esbench.errors import UsageError
 from esbench.measure.cpu_time import run_delay_ns
+from esbench.null_server.aws import SIGNED, UNSIGNED, Domain
 from esbench.null_server.cluster import NullCluster
 from esbench.null_server.indices import Answer, error_body
 from esbench.null_server.log import LogLine, ReceivedCounts, RequestLog
@@ -123,7 +124,7 @@ class NullConnection(asyncio.Protocol):
     def _remember(self, data: bytes) -> None:
         """Keep the header lines of a request without a body that arrived alone and in one piece."""
         names = self._headers
-        if b"x-opaque-id" in names or b"content-length" in names or b"transfer-encoding" in names:
+        if self._server.domain or b"x-opaque-id" in names or b"content-length" in names or b"transfer-encoding" in names:
             return
         lines = data[data.find(b"\r\n") :]
         if lines.endswith(b"\r\n\r\n") and lines.count(b"\r\n\r\n") == 1 and len(self._heads) < 1024:
@@ -158,7 +159,11 @@ class NullConnection(asyncio.Protocol):
         if parser is None:
             return
         head = head_of(self._headers, keep_alive=parser.should_keep_alive())
+        method = parser.get_method().decode()
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        if (domain := self._server.domain) is not None:
+            is_signed = domain.has_signed(method, self._url.decode("latin-1"), self._headers, body)
+            head = replace(head, authorization=SIGNED if is_signed else b"")
         if head.gzip_body:
             try:
                 body = gzip.decompress(body)
@@ -166,7 +171,7 @@ class NullConnection(asyncio.Protocol):
                 self._server.malformed += 1
                 self._refuse()
                 return
-        self._received(parser.get_method().decode(), self._url.decode("latin-1"), head, body, now_ns)
+        self._received(method, self._url.decode("latin-1"), head, body, now_ns)
 
     # requests and replies
 
@@ -313,7 +318,10 @@ class NullServerState:
         self._script = script
         self._start_ns = time.monotonic_ns()
         self._rules = Rules(script, self._start_ns)
+        self.domain = Domain(script.aws) if script.aws else None
         self._credentials = {_basic(name, password) for name, password in script.users.items()}
+        self._credentials |= {token.encode("latin-1") for token in script.tokens}
+        self._credentials |= {SIGNED} if self.domain else set()
         self._by_class: Counter[str] = Counter()
         self._per_second: Counter[int] = Counter()
         self._connections_seen = 0
@@ -362,7 +370,7 @@ class NullServerState:
             connection.counted = True
             self._connections_seen += 1
         if self._credentials and head.authorization not in self._credentials:
-            return scripted(ScriptedReply(status=401)), None
+            return scripted(UNSIGNED if self.domain else ScriptedReply(status=401)), None
         request = self._cluster.route(method, path, query, body)
         self._by_class[request.label] += 1
         self._per_second[(now_ns - self._start_ns) // _S] += 1

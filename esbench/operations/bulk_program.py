@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.corpus.prepared import DocumentFile, PreparedDocuments
@@ -20,6 +20,7 @@ from esbench.operations.administrative import query_of
 from esbench.operations.base import TaskContext, default_index
 from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
+from esbench.cluster.aws import DIGEST_HEADER, digest_of
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
 from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain
@@ -47,7 +48,7 @@ def bulk_head(
     """
     own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
     return (
-        f"POST {path}{'?' if query else ''}{urlencode(query)} HTTP/1.1\r\n".encode()
+        f"POST {path}{'?' if query else ''}{urlencode(query, quote_via=quote)} HTTP/1.1\r\n".encode()
         + headers
         + own.encode("latin-1")
         + (GZIP_HEADER if compress else b"")
@@ -157,6 +158,7 @@ class FilePart:
 class Piece:
     """A bulk: `lines` are its action lines and documents, `body` the same as sent, maybe compressed.
 
+    `digest`: the line of the head with the digest of the body, empty where requests are not signed.
     It ends at document `end` of its `part`. When a bulk is retried, only the refused documents remain in it;
     `failed` is the verdict on other documents that failed in earlier tries.
     """
@@ -169,6 +171,7 @@ class Piece:
     end: int = 0
     tries: int = 1
     failed: Verdict | None = None
+    digest: bytes = b""
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only the documents at these positions (from 0) in `lines`; `body` is left as it was."""
@@ -300,6 +303,7 @@ class BulkClientProgram:
             target.path: bulk_head(target.path, bulk_query(params), headers, params, self._compress)
             for target in targets
         }
+        self._signs = context.signs
         self._streamed = program.next_streamed
         self._pieces = program.pieces(parts)
         self._is_detailed = flag(params.get("detailed-results"))
@@ -311,14 +315,19 @@ class BulkClientProgram:
         piece = self._streamed() or next(self._pieces, None)
         if piece is None:
             raise Exhausted
-        if self._compress:
-            piece.body = compressed(piece.lines)
+        self._prepare(piece)
         return piece
+
+    def _prepare(self, piece: Piece) -> None:
+        """Make what is sent of a bulk: compressed and with its digest, before it is due."""
+        piece.body = compressed(piece.lines) if self._compress else piece.lines
+        if self._signs:
+            piece.digest = b"%b%b\r\n" % (DIGEST_HEADER, digest_of(piece.body).encode())
 
     def _render(self, piece: Piece) -> RequestBytes:
         if piece.part is not None and piece.part.end < piece.end:
             piece.part.end = piece.end
-        return (b"%b%d\r\n\r\n" % (self._heads[piece.target.path], len(piece.body)), piece.body)
+        return (b"%b%d\r\n%b\r\n" % (self._heads[piece.target.path], len(piece.body), piece.digest), piece.body)
 
     def _judge(self, status: int, body: bytes, piece: Piece) -> Verdict:
         verdict = judge_bulk(status, body, piece.documents)
@@ -354,7 +363,7 @@ class BulkClientProgram:
             piece.failed = others
         piece.tries += 1
         piece.keep(refused)
-        piece.body = compressed(piece.lines) if self._compress else piece.lines
+        self._prepare(piece)
         details = verdict.details or Details()
         retried = replace(details, results={**details.results, RETRIED: len(refused)})
         return replace(verdict, details=retried, again_after_s=self._wait_s)

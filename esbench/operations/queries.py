@@ -1,7 +1,8 @@
-"""Queries other than _search: raw requests, ES|QL, SQL, field capabilities."""
+"""Queries other than _search: raw requests, several searches at once, ES|QL, SQL, field capabilities, terms."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,15 +14,20 @@ from esbench.measure.verdict import Details, Verdict
 from esbench.operations.base import READ, REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram, Questions, insist
 from esbench.operations.parameters import Parameter, flag, whole
-from esbench.operations.replies import judge_plain, judge_raw_bulk, needing
+from esbench.operations.replies import http_failure, judge_plain, judge_raw_bulk, judge_search, needing
 from esbench.requests.exchange import ClientProgram, ScriptSession
 from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
 from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import json_text, plain
 
 _QUERY = Parameter("query string parameters, with variables", (dict,))
+_REPEAT = Parameter(
+    "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
+)
+_ONCE = Parameter("names, each for one draw of a variable in the whole request: {batch: uuid}", (dict,))
 ESQL = Feature("ES|QL", (8, 11))
 SQL = Feature("SQL", (6, 3), (1, 0))
+TERMS_ENUM = Feature("_terms_enum", (7, 14))
 _QUERIES = ("/_search", "/_msearch", "/_count")  # whatever their method
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
 
@@ -36,10 +42,8 @@ class RawRequest(OperationType):
         "body": Parameter("the body, with variables; a list becomes lines of JSON", (dict, str, list)),
         "request-params": _QUERY,
         "ignore": Parameter("statuses that are no failure", (int, list)),
-        "repeat": Parameter(
-            "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
-        ),
-        "once": Parameter("names, each for one draw of a variable in the whole request: {batch: uuid}", (dict,)),
+        "repeat": _REPEAT,
+        "once": _ONCE,
     }
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
@@ -101,6 +105,118 @@ def _judge_ignoring(statuses: set[int | None], judge: Judge) -> Judge:
         return Verdict() if status in statuses else judge(status, body, drawn)
 
     return ignoring
+
+
+class MultiSearch(OperationType):
+    name = "msearch"
+    traits = READ
+    unit = "searches"
+    asks_index = True
+    doc = "Several searches in one request; each reply must cover all shards in time."
+    parameters = {
+        "index": Parameter("the index of searches that name none; the track's only one by default"),
+        "body": Parameter(
+            "a header and a search, and so on: [{}, {query: ...}, {index: ...}, {query: ...}], with variables",
+            (list,),
+            required=True,
+        ),
+        "repeat": _REPEAT,
+        "once": _ONCE,
+        "request-params": _QUERY,
+    }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        body = params["body"]
+        if not body or len(body) % 2:
+            what = f'the "body" of an msearch has {len(body)} lines'
+            raise TrackError(what, where=where, hint="two for each search: its header, {} or {index: ...}, and its body")
+
+    def names(self, params: Mapping[str, Any]) -> set[str]:
+        return set(params.get("once") or ())
+
+    def units_per_request(self, params: Mapping[str, Any]) -> float:
+        return float(len(params["body"]) // 2 * (whole(params.get("repeat")) or 1))
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        template = template_of(
+            context,
+            "POST",
+            f"/{plain(params.get('index') or context.default_index())}/_msearch",
+            query=params.get("request-params"),
+            headers={"Content-Type": "application/x-ndjson"},
+            body=_lines(params["body"]),
+        )
+        drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
+        judge = _judge_searches(int(self.units_per_request(params)))
+        return RepeatedProgram(context, [(Request(template, judge), drawing)])
+
+
+_SUSPECT = re.compile(rb'"error":|"timed_out":true|"failed":[1-9]')
+
+
+def _judge_searches(count: int) -> Judge:
+    """Return a judge of replies to `count` searches at once: good if all of them are, read in full only if in doubt."""
+    good = Verdict(count)
+
+    def judge(status: int, body: bytes, drawn: object) -> Verdict:
+        if status != 200:
+            return http_failure(status, body)
+        if _SUSPECT.search(body) is None and body.count(b'"timed_out":false') >= count:
+            return good
+        try:
+            replies = [dict(reply) for reply in json.loads(body)["responses"]]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return Verdict(0, "bad response", body[:400].decode("utf-8", "replace"))
+        verdicts = [judge_search(int(reply.get("status", 200)), json.dumps(reply, separators=(",", ":")).encode(), drawn) for reply in replies]
+        if len(replies) != count:
+            return Verdict(0, "bad response", f"{len(replies)} replies to {count} searches")
+        return next((verdict for verdict in verdicts if verdict.error is not None), good)
+
+    return judge
+
+
+class TermsEnum(OperationType):
+    name = "terms-enum"
+    traits = READ
+    asks_index = True
+    feature = TERMS_ENUM
+    doc = "The terms of a field that begin with a text, as completion needs them; the reply must be complete."
+    parameters = {
+        "index": Parameter("the index or indices; the track's only one by default"),
+        "field": Parameter("the field, a keyword", required=True),
+        "string": Parameter("the beginning of the terms, with variables; all by default"),
+        "size": Parameter("how many terms at most", (int,), 10, least=1),
+        "case_insensitive": Parameter("letter case does not matter", (bool,), False),
+        "index_filter": Parameter("only shards with documents that match this query", (dict,)),
+        "body": Parameter("further keys of the body, such as search_after", (dict,)),
+        "request-params": _QUERY,
+    }
+
+    def compile(self, context: TaskContext) -> Program:
+        params = context.params
+        body = dict(params.get("body") or {})
+        body |= {name: params[name] for name in _TERMS_BODY if params.get(name) is not None}
+        template = template_of(
+            context,
+            "POST",
+            f"/{plain(params.get('index') or context.default_index())}/_terms_enum",
+            query=params.get("request-params"),
+            body=body,
+        )
+        return TemplateProgram(context, [Request(template, needing(TERMS_ENUM, context, judge_terms))])
+
+
+_TERMS_BODY = ("field", "string", "size", "case_insensitive", "index_filter")
+
+
+def judge_terms(status: int, body: bytes, drawn: object) -> Verdict:
+    """Judge a reply of _terms_enum: good if its status is 2xx and it calls itself complete, which it does at its end."""
+    verdict = judge_plain(status, body, drawn)
+    if verdict.error is None and body.rfind(b'"complete":true') < 0:
+        return Verdict(0, "partial results", body[:400].decode("utf-8", "replace"))
+    return verdict
 
 
 class FieldCaps(OperationType):
@@ -244,4 +360,4 @@ class _SqlPages(Questions):
         return Verdict(self._pages)
 
 
-TYPES = (RawRequest(), FieldCaps(), Esql(), EsqlProfile(), Sql())
+TYPES = (RawRequest(), MultiSearch(), TermsEnum(), FieldCaps(), Esql(), EsqlProfile(), Sql())

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from esbench.cluster.addresses import addresses_by_name, resolve
+from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.engine.base import Endpoint
@@ -160,7 +160,7 @@ class RacedCluster:
                 self._endpoint = self._engine.start()
             self.info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
-        self._hosts = resolve(hosts)
+        self._hosts = hosts_to_reach(hosts, client_options.proxy)
         self._before = cluster_state.before(self.client)
         found = tuple(disturbances(self._before, self._earlier, self._options.other_prefixes))
         for warning in found:

@@ -59,7 +59,9 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
         return
     width = max((step.width for step in challenge.steps), default=0)
     if (ports := _local_ports()) is not None and width > ports:
-        hosts = len(resolve(options.hosts)) if options.hosts else options.node.nodes
+        hosts = options.node.nodes
+        if options.hosts:
+            hosts = 1 if options.client_options.proxy else len(resolve(options.hosts))
         if width > ports * hosts:
             what = (
                 f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"

@@ -57,8 +57,9 @@ class RacedServer:
 
     def start(self, recording: RecordWriter) -> Target:
         """Check that all hosts can be reached; return what load workers need. Raises a ClusterError if one cannot."""
-        self._hosts = resolve(self._options.hosts)
-        for host in self._hosts:
+        proxy = self._options.client_options.proxy
+        self._hosts = hosts_to_reach(self._options.hosts, proxy)
+        for host in () if proxy else self._hosts:
             try:
                 socket.create_connection((host.address or host.host, host.port), timeout=_CONNECT_S).close()
             except OSError as error:

@@ -159,7 +159,7 @@ class _Lane:
         what = redact(f"{method} {self._host.url}{path}")[:_SHOWN]
         options = self._target.options
         try:
-            self.answer = await ask(self._host, options.ssl_context(), request, options.timeout_s)
+            self.answer = await ask(self._host, options.access(), request, options.timeout_s)
         except RequestFailed as failure:
             self._failure = failure
             self._keep(Tried(what, 0, redact(failure.detail)))

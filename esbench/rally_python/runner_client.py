@@ -30,9 +30,11 @@ from elastic_transport import (
 )
 from elastic_transport import ConnectionError as NoConnectionError
 from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
+from yarl import URL
 
 from esbench import __version__
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.aws import digest_of
+from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Evidence, Verdict
 from esbench.operations.replies import http_failure
@@ -105,11 +107,22 @@ def _tracing() -> aiohttp.TraceConfig:
 
 
 class _Node(AiohttpHttpNode):
-    """A connection to a host: media types are plain JSON, and replies of any product pass as Elasticsearch's."""
+    """A connection to a host: media types are plain JSON, and replies of any product pass as Elasticsearch's.
+
+    The node's configuration has the `Access` to the host among its extras.
+    """
+
+    @property
+    def _access(self) -> Access:
+        return cast(Access, self.config._extras["access"])
 
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         if self.session is not None:
+            if (proxy := self._access.proxy) is not None:
+                self.session._default_proxy = proxy.url
+                if proxy.user:
+                    self.session._default_proxy_auth = aiohttp.BasicAuth(proxy.user, proxy.password)
             self.session.trace_configs.append(_tracing())
             self.session._retry_connection = False  # a lost request is an error, not sent again
 
@@ -124,8 +137,13 @@ class _Node(AiohttpHttpNode):
         timing = _timing.get(None)
         if timing is not None:
             timing.request = f"{method} {target}"
+        given = _plain(headers)
+        if (signer := self._access.signer) is not None:
+            given["host"] = Host(self.config.host, self.config.port, self.config.scheme).authority
+            sent = URL(self.base_url + target).raw_path_qs  # as aiohttp will write it
+            given.update(signer.headers(method, sent, given["host"], digest_of(body or b"")))
         try:
-            reply = await super().perform_request(method, target, body, _plain(headers), request_timeout)
+            reply = await super().perform_request(method, target, body, given, request_timeout)
         except (NoConnectionError, ConnectionTimeout, TlsError):
             if timing is not None:
                 timing.received()
@@ -133,12 +151,12 @@ class _Node(AiohttpHttpNode):
         meta = reply.meta
         if timing is not None:
             timing.replied(meta.status)
-        given = HttpHeaders(meta.headers)
-        given["x-elastic-product"] = "Elasticsearch"
-        given.pop("warning", None)  # a deprecation is no warning of this process
+        answered = HttpHeaders(meta.headers)
+        answered["x-elastic-product"] = "Elasticsearch"
+        answered.pop("warning", None)  # a deprecation is no warning of this process
         if timing is not None and timing.raw and meta.status < 400:
-            given["content-type"] = _RAW
-        return reply._replace(meta=replace(meta, headers=given))
+            answered["content-type"] = _RAW
+        return reply._replace(meta=replace(meta, headers=answered))
 
 
 def _plain(headers: HttpHeaders | None) -> HttpHeaders:
@@ -197,17 +215,18 @@ class RunnerClient(AsyncElasticsearch):
         `timeout_s` is for each request, `version` the server's ("8.19.4"), which runners see as `distribution_version`.
         """
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
-        context = options.ssl_context()
+        access = options.access()
         nodes = [
             NodeConfig(
                 scheme=host.scheme,
                 host=host.host,
                 port=host.port,
                 headers=HttpHeaders({"user-agent": f"esbench/{__version__}", **dict(options.headers())}),
-                http_compress=options.http_compress,
-                ssl_context=context if host.scheme == "https" else None,
+                http_compress=options.http_compress and access.signer is None,  # what is signed is sent
+                ssl_context=access.tls if host.scheme == "https" else None,
                 verify_certs=options.verify_certs,
                 ssl_show_warn=False,
+                _extras={"access": access},
             )
             for host in dict.fromkeys(replace(host, address="") for host in hosts)
         ]

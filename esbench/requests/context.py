@@ -29,6 +29,7 @@ class RequestContext:
     before: Ledger
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
+    signs: bool = False  # each request: the digests of bodies may be made ahead
 
     @property
     def where(self) -> str:

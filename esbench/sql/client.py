@@ -85,7 +85,7 @@ class SqlClient(CoroutineClient):
         async with route.hosts.connecting:
             self._host = host = route.hosts.choose(self.slot)
             try:
-                self._session = SqlSession(await connect(host, self._options, route.tls))
+                self._session = SqlSession(await connect(host, self._options, route.access.tls))
             except (OSError, TimeoutError) as error:
                 if open_files.are_exhausted(error):
                     raise open_files.exhausted() from error

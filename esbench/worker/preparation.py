@@ -73,12 +73,12 @@ class Preparation:
         if task.is_time_based and not has_end:
             raise no_end(context.where)
         timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
-        tls = target.options.ssl_context()
+        access = target.options.access()
         failures = Failures(Redactor(target.options.secrets()))
         clients: list[Client] = []
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
-            route = Route(hosts, tls, headers, timeout_s, failures, target.options.http_compress, self._inbox)
+            route = Route(hosts, access, headers, timeout_s, failures, target.options.http_compress, self._inbox)
             clients.append(client_for(slot, route, program.client(slot, headers), task.operation.params))
         await asyncio.gather(*(_connect(client, hosts, message, context.where) for client in clients))
         return TaskShare(assignment, program, clients, python)
@@ -135,6 +135,7 @@ def context_of(
         before=before,
         ledger=ledger,
         compress=target.options.http_compress,
+        signs=target.options.aws is not None,
         data_streams=stock.data_streams,
         templates=stock.templates,
     )

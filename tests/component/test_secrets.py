@@ -16,6 +16,7 @@ import pytest
 from metrics_store import Replies
 from racing import TRACK, Outcome, Races, wait_until
 from raw_server import INFO, RawServer, Request, reply, serve
+from tunnels import TunnelProxy
 
 from esbench.engine.node import free_ports
 from esbench.null_server import NullServer
@@ -30,10 +31,14 @@ SECRETS = {
     "grafana": "gr4fana-token",
     "header": "h3ader-value",
     "parameter": "p4rameter-secret",
+    "bearer": "b34rer.token-x",
+    "aws": "aws/s3cret+key",
+    "session": "s3ssion-token/of=aws",
+    "proxy": "pr0xy-word",
 }
 ENCODED = [
     base64.b64encode(pair.encode()).decode()
-    for pair in (f"joe:{SECRETS['password']}", f"joe:{SECRETS['store']}", f"id:{SECRETS['key']}")
+    for pair in (f"joe:{SECRETS['password']}", f"joe:{SECRETS['store']}", f"id:{SECRETS['key']}", f"joe:{SECRETS['proxy']}")
 ]
 OPTIONS = "--client-options=basic_auth_user:joe,basic_auth_password:env:RACE_PASSWORD"
 PARAMS = {
@@ -73,7 +78,7 @@ def assert_none_in(text: str) -> None:
 
 def echo(request: Request) -> str:
     """Everything that a request has, its credentials also decoded, on their own and in a URL."""
-    credentials = request.headers.get("Authorization", "")
+    credentials = request.headers.get("Authorization", "") + request.headers.get("X-Amz-Security-Token", "")
     with suppress(ValueError):
         credentials += " " + base64.b64decode(credentials.partition(" ")[2]).decode()
     heads = request.head.decode() + json.dumps(dict(request.headers))
@@ -132,7 +137,7 @@ def test_nothing_that_a_race_writes_holds_a_secret_that_its_server_repeats(
     assert_none_in(shown(races, outcome.stdout, outcome.stderr))
 
 
-@pytest.mark.parametrize("given", ["file", "url", "key", "pair"])
+@pytest.mark.parametrize("given", ["file", "url", "key", "pair", "bearer", "aws", "proxy"])
 def test_no_way_to_give_credentials_shows_them(races: Races, tmp_path: Path, given: str) -> None:
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"basic_auth_user": "joe", "basic_auth_password": SECRETS["password"]}))
@@ -141,8 +146,16 @@ def test_no_way_to_give_credentials_shows_them(races: Races, tmp_path: Path, giv
         "url": [],
         "key": [f"--client-options=api_key:{SECRETS['key']}"],
         "pair": [f"--client-options=api_key:id:{SECRETS['key']}"],
+        "bearer": [f"--client-options=bearer_auth:{SECRETS['bearer']}"],
+        "aws": [
+            f"--client-options=aws_access_key_id:AKID,aws_secret_access_key:{SECRETS['aws']},"
+            f"aws_session_token:{SECRETS['session']},region:eu-west-1"
+        ],
+        "proxy": [],
     }
-    with echoing(refusal) as server:
+    with echoing(refusal) as server, TunnelProxy(f"joe:{SECRETS['proxy']}") as proxy:
+        if given == "proxy":
+            arguments["proxy"] = [f"--client-options=proxy:'http://joe:{SECRETS['proxy']}@127.0.0.1:{proxy.port}'"]
         user = f"//joe:{SECRETS['password']}@" if given == "url" else "//"
         outcome = race(races, server.url.replace("//", user), "one", *arguments[given])
     assert "<hidden>" in shown(races)

@@ -70,7 +70,11 @@ def test_secrets_are_not_shown_and_survive_the_way_to_a_worker() -> None:
     for options in (
         ClientOptions.from_mapping({"basic_auth_user": "u", "basic_auth_password": SECRET}),
         ClientOptions.from_mapping({"api_key": SECRET}),
+        ClientOptions.from_mapping({"bearer_auth": SECRET}),
+        ClientOptions.from_mapping({"proxy": f"http://joe:{SECRET}@10.0.0.9:3128"}),
+        ClientOptions.from_mapping({"aws_access_key_id": "k", "aws_secret_access_key": SECRET, "region": "r"}),
     ):
+        assert SECRET in options.secrets()
         assert SECRET not in repr(options)
         assert SECRET not in str(options)
         assert pickle.loads(pickle.dumps(options)).headers() == options.headers()
@@ -88,6 +92,10 @@ def test_secrets_are_not_shown_and_survive_the_way_to_a_worker() -> None:
         ({"basic_auth_password": SECRET}, "basic_auth_user is missing"),
         ({"basic_auth_user": "u", "basic_auth_password": 123}, "basic_auth_password must be text (quote it"),
         ({"basic_auth_user": "u", "basic_auth_password": SECRET, "api_key": "k"}, "both a password and an api_key"),
+        ({"bearer_auth": SECRET, "api_key": "k"}, "both an api_key and bearer_auth"),
+        ({"bearer_auth": SECRET, "amazon_aws_log_in": "session", "region": "r"}, "both bearer_auth and AWS"),
+        ({"proxy": f"http://joe:{SECRET}@proxy"}, 'proxy "proxy" has no port'),
+        ({"cloud_id": "a:b"}, '"cloud_id" is not supported (give it as --target-hosts)'),
         ({"api_key": ["a", "b", SECRET]}, "api_key must be text"),
         ({"ca_certs": "/nowhere/ca.pem"}, "ca_certs: no file /nowhere/ca.pem"),
         ({"client_key": __file__}, "client_key without client_cert"),
@@ -130,6 +138,9 @@ def test_a_client_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> Non
         ("es1,es1:9200", [Host("es1", 9200)]),
         ("http://es1:9201/", [Host("es1", 9201)]),
         ("https://es1", [Host("es1", 443, "https")]),
+        # of host$elasticsearch$kibana, with and without ports
+        ("my-search:Zm91bmQuaW8kYWJjJGRlZg==", [Host("abc.found.io", 443, "https")]),
+        ("my-search:Zm91bmQuaW86OTI0MyRhYmMkZGVm", [Host("abc.found.io", 9243, "https")]),
         ("HTTPS://ES1:9243", [Host("es1", 9243, "https")]),
         ("[::1],[fe80::1]:9201", [Host("::1", 9200), Host("fe80::1", 9201)]),
         ("10.0.0.1:9200,https://x:9243", [Host("10.0.0.1", 9200, "https"), Host("x", 9243, "https")]),

@@ -1,4 +1,4 @@
-"""esql, sql, field-caps: what they send, and what they make of the replies."""
+"""esql, sql, field-caps, msearch, terms-enum: what they send, and what they make of the replies."""
 
 from __future__ import annotations
 
@@ -100,3 +100,72 @@ def test_a_wrong_query_is_told(kind: str, params: dict[str, Any], message: str) 
     with pytest.raises(TrackError) as caught:
         compiled(context(kind, params))
     assert str(caught.value).startswith(f'task "t": {message}')
+
+
+SEARCHED = '{"took":1,"timed_out":false,"_shards":{"total":1,"successful":1,"skipped":0,"failed":0},"hits":{},"status":200}'
+MSEARCH = {"index": "orders", "body": [{}, {"query": {"term": {"user": "$[[user]]"}}}, {"index": "other"}, {"size": 0}]}
+USERS = [Variable("user", "list", {"data": [7, 8, 9]})]
+
+
+def test_several_searches_are_lines_of_one_request() -> None:
+    line, body = request("msearch", {**MSEARCH, "request-params": {"max_concurrent_searches": 2}}, variables=USERS)
+    assert line == "POST /orders/_msearch?max_concurrent_searches=2"
+    lines = [json.loads(each) for each in body.decode().splitlines()]
+    assert lines == [{}, {"query": {"term": {"user": 7}}}, {"index": "other"}, {"size": 0}]
+    assert body.endswith(b"\n")
+
+
+def test_a_repeated_body_of_searches_draws_each_time() -> None:
+    _, body = request("msearch", {"index": "orders", "body": MSEARCH["body"][:2], "repeat": 3}, variables=USERS)
+    users = [json.loads(each)["query"]["term"]["user"] for each in body.decode().splitlines()[1::2]]
+    assert users == [7, 8, 9]
+
+
+def replies(*searches: str) -> str:
+    return f'{{"took":2,"responses":[{",".join(searches)}]}}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (replies(SEARCHED, SEARCHED), None),
+        (replies(SEARCHED, SEARCHED.replace('"hits":{}', '"hits":{"error":"x","failed":7}')), None),
+        (replies(SEARCHED, SEARCHED.replace('"timed_out":false', '"timed_out":true')), "search timed out"),
+        (replies(SEARCHED, SEARCHED.replace('"failed":0', '"failed":1')), "failed shards"),
+        (
+            replies('{"error":{"type":"index_not_found_exception","reason":"no such index"},"status":404}', SEARCHED),
+            "HTTP 404 index_not_found_exception",
+        ),
+        (replies(SEARCHED), "bad response"),
+        ("<html>", "bad response"),
+        ('{"responses":7}', "bad response"),
+    ],
+    ids=["good", "words in documents", "timed out", "shards", "no index", "one is missing", "no JSON", "no list"],
+)
+def test_each_of_several_searches_is_judged(reply: str, error: str | None) -> None:
+    verdict = judged(client("msearch", MSEARCH, variables=USERS), 200, reply)
+    assert (verdict.error, verdict.units) == (error, 0 if error else 2)
+    assert judged(client("msearch", MSEARCH, variables=USERS), 503, "").error == "HTTP 503"
+
+
+def test_searches_without_a_header_are_refused() -> None:
+    with pytest.raises(TrackError, match=r"has 3 lines .*two for each search"):
+        compiled(context("msearch", {**MSEARCH, "body": MSEARCH["body"][:3]}))
+
+
+TERMS = {"index": "orders", "field": "city", "string": "Rot", "size": 5}
+
+
+def test_the_terms_of_a_field() -> None:
+    line, body = request("terms-enum", {**TERMS, "body": {"search_after": "Rota"}, "case_insensitive": True})
+    assert line == "POST /orders/_terms_enum"
+    assert json.loads(body) == {
+        "search_after": "Rota",
+        "field": "city",
+        "string": "Rot",
+        "size": 5,
+        "case_insensitive": True,
+    }
+    program = client("terms-enum", TERMS)
+    assert judged(program, 200, '{"_shards":{},"terms":["Rotterdam"],"complete":true}') == GOOD
+    assert judged(program, 200, '{"_shards":{},"terms":[],"complete":false}').error == "partial results"
