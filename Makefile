@@ -8,7 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
 READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
-	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded
+	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
 
 .PHONY: race test test-quickly test-units lint locked lock sbom clean
 

@@ -202,6 +202,9 @@ class Objective:
         return self.most_ratio is not None
 
 
+DEFAULT_CLUSTER = "default"
+
+
 @dataclass(frozen=True)
 class Task:
     """An operation with clients, a length and a schedule.
@@ -209,8 +212,8 @@ class Task:
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
     client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
     exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
-    each. `objectives`: what its figures must be. `ignore_response_error_level`: "non-fatal" if failed replies do not
-    end the race.
+    each. `objectives`: what its figures must be. `cluster`: the one of several that its requests go to.
+    `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
     """
 
     name: str
@@ -227,6 +230,7 @@ class Task:
     objectives: tuple[Objective, ...] = ()
     tags: tuple[str, ...] = ()
     ignore_response_error_level: str | None = None
+    cluster: str = DEFAULT_CLUSTER
     meta: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)  # further keys of the task
 

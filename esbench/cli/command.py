@@ -31,7 +31,7 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--installation-id": "name the race that kept the node: esbench stop RACE-ID",
     "--load-driver-hosts": "use --load-hosts=HOST,HOST for more hosts, --workers=N for more worker processes",
-    "--multi-cluster": "race one cluster at a time",
+    "--multi-cluster": "say `cluster` in each task, or race one cluster at a time",
     "--plugin-params": "use --node-settings",
     "--preserve-install": "use --keep-node",
     "--report-numbers-align": _LEAVE_OUT + "numbers are aligned to the right",

@@ -97,6 +97,8 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
     if options.hosts:
         health = f", {plan.health}" if plan.health else ""
         yield "Cluster", f"{server} at {', '.join(map(str, options.hosts))}{health}"
+        for name, other in options.others.items():
+            yield f"Cluster {name}", ", ".join(map(str, other.hosts))
     else:
         number, heap = options.node.nodes, format_bytes(options.node.heap_bytes)
         download = ", to be downloaded" if plan.needs_download else ""

@@ -18,6 +18,7 @@ from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText,
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
+from esbench.model import DEFAULT_CLUSTER
 from esbench.record.home import esbench_home
 from esbench.record.model import HTTP
 
@@ -136,8 +137,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     `esbench race` alone. `common_track_params`, texts as of --track-params, hold unless the flags give another value.
     """
     from esbench.cli.values import (
+        client_options_of_clusters,
         merged,
-        parse_client_options,
         parse_list,
         parse_load_cluster,
         parse_load_hosts,
@@ -149,14 +150,15 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     )
     from esbench.cluster.options import MYSQL, ClientOptions, names_sql_server, parse_hosts, parse_sql_host
     from esbench.corpus.locate import Origin, check_mirror
-    from esbench.race.options import RaceOptions
+    from esbench.race.options import OtherCluster, RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.store import check_race_id, new_race_id
     from esbench.telemetry import builtin_devices, choose
     from esbench.track.library import find_track
     from esbench.units import parse_ratio, parse_size
 
-    named_hosts = _named_hosts(flags["target_hosts"])
+    named_clusters = _named_clusters(flags["target_hosts"])
+    named_hosts = named_clusters.get(DEFAULT_CLUSTER, ())
     if flags["include_tasks"] and flags["exclude_tasks"]:
         raise UsageError("--include-tasks and --exclude-tasks exclude each other")
     if flags["offline"] and flags["install_dependencies"]:
@@ -174,7 +176,14 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
     repository = track_repository_of(flags)
     path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
-    client_options = ClientOptions.from_mapping(merged(flags["client_options"], parse_client_options))
+    given_options = client_options_of_clusters(flags["client_options"], list(named_clusters) or [DEFAULT_CLUSTER])
+    client_options = ClientOptions.from_mapping(given_options[DEFAULT_CLUSTER])
+    others: Any = {}
+    for name, texts in named_clusters.items():
+        if name != DEFAULT_CLUSTER:
+            if flags["pipeline"] == HTTP or names_sql_server([*texts, *named_hosts]):
+                raise UsageError("several clusters are those of Elasticsearch and OpenSearch", where="--target-hosts")
+            others[name] = OtherCluster(*parse_hosts(texts, ClientOptions.from_mapping(given_options[name])))
     hosts: tuple[Host, ...] = ()
     if named_hosts:
         is_sql = names_sql_server(named_hosts) and flags["pipeline"] != HTTP
@@ -183,7 +192,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             from esbench.sql.connection import with_password
 
             client_options = with_password(client_options)
-    _check_load_hosts(load_hosts, load_cluster, hosts)
+    _check_load_hosts(load_hosts, load_cluster, [*hosts, *(host for other in others.values() for host in other.hosts)])
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
@@ -205,6 +214,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "any_server": flags["pipeline"] == HTTP,
         "answers": flags["answers"] and flags["pipeline"] != HTTP,
         "client_options": client_options,
+        "others": others,
         "node_settings": merged(
             flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [path.parent])
         ),
@@ -227,18 +237,18 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     return RaceOptions(node=node, **others)
 
 
-def _named_hosts(value: str | None) -> tuple[str, ...]:
-    """Return the hosts of --target-hosts, none without the option. UsageError for a value that names none.
+def _named_clusters(value: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the hosts of each cluster of --target-hosts, none without the option. UsageError for a value without any.
 
     It may be a variable of the shell that is not set: a node of esbench's own must not be raced in its place.
     """
-    from esbench.cli.values import parse_target_hosts
+    from esbench.cli.values import parse_clusters
 
-    hosts = () if value is None else parse_target_hosts(value)
-    if value is not None and not any(host.strip() for host in hosts):
+    clusters = {} if value is None else parse_clusters(value)
+    if value is not None and not any(host.strip() for host in clusters[DEFAULT_CLUSTER]):
         what = "--target-hosts is empty" if not value.strip() else f"--target-hosts={value} names no host"
         raise UsageError(what, hint="leave the option out to race a node of esbench's own")
-    return hosts
+    return clusters
 
 
 def _check_load_hosts(load_hosts: Sequence[str], load_cluster: str, hosts: Sequence[Host]) -> None:

@@ -18,8 +18,9 @@ from click.core import ParameterSource
 
 from esbench.cli.command import CapacityText, MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
-from esbench.cli.values import FILES, parse_mapping, parse_paths, parse_target_hosts, parse_words
+from esbench.cli.values import FILES, parse_clusters, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
+from esbench.model import DEFAULT_CLUSTER
 from esbench.record.home import esbench_home
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
@@ -190,8 +191,11 @@ def hidden(words: Sequence[str]) -> tuple[str, ...]:
 def _hidden(word: str) -> str:
     name, equals, value = word.partition("=")
     if name == "target-hosts" and not value.endswith(FILES):
-        hosts = (re.sub(r"(?s)^(\w+://)?.*@", rf"\1{HIDDEN}@", host) for host in parse_target_hosts(value))
-        return f"{name}={','.join(hosts)}"
+        clusters = {
+            cluster: [re.sub(r"(?s)^(\w+://)?.*@", rf"\1{HIDDEN}@", host) for host in hosts]
+            for cluster, hosts in parse_clusters(value).items()
+        }
+        return f"{name}={','.join(clusters[DEFAULT_CLUSTER]) if len(clusters) == 1 else json.dumps(clusters)}"
     if not isinstance(_PARAMS[name].type, MappingText) or (value.endswith(FILES) and not value.startswith("{")):
         return f"{name}{equals}{Redactor()(value)}" if equals else word
     given: Mapping[str, Any] = parse_mapping(value, f"--{name}")

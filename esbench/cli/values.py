@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from esbench.errors import UsageError
+from esbench.errors import UsageError, did_you_mean
 from esbench.errors.json_faults import json_fault
+from esbench.model import DEFAULT_CLUSTER
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
@@ -30,6 +31,7 @@ _QUOTES = "'\""
 _YAML = (".yml", ".yaml")
 FILES = (".json", *_YAML)
 _ENVIRONMENT = "env:"
+ALL_CLUSTERS = "*"
 _QUOTED = "put quotes around a value that has a comma: \"name:'a,b'\""
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
 V = TypeVar("V")
@@ -98,17 +100,40 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 
 
 def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
-    """Parse hosts of one cluster: as `parse_list`, or more forms of JSON.
+    """Parse hosts of one cluster: as `parse_clusters`. Raises UsageError for several clusters."""
+    clusters = parse_clusters(value, where)
+    if len(clusters) > 1:
+        what = f"{len(clusters)} clusters are named: {', '.join(clusters)}"
+        raise UsageError(what, where=where, hint="give one of them alone")
+    return clusters[DEFAULT_CLUSTER]
 
-    A host may also be {"host": ..., "port": ...}, which becomes host:port, and the whole {"default": [...]}. Raises
-    UsageError for several clusters.
+
+def parse_clusters(value: str, where: str = "--target-hosts") -> dict[str, tuple[str, ...]]:
+    """Parse the hosts of each cluster, by its name: as `parse_list`, or more forms of JSON.
+
+    A host may also be {"host": ..., "port": ...}, which becomes host:port, and the whole {"default": [...], "remote":
+    [...]}. A single cluster is the default one, whatever its name. Raises UsageError if several lack a default one.
     """
     text = value.strip()
     document = _json(text, where, (), opening="[{")
     if document is None:
-        return parse_list(value, where)
-    if isinstance(document, dict):
-        document = _of_one_cluster(document, where)
+        return {DEFAULT_CLUSTER: parse_list(value, where)}
+    if not isinstance(document, dict):
+        return {DEFAULT_CLUSTER: _hosts(document, where)}
+    if not document:
+        raise UsageError("no cluster is named", where=where, hint='say {"default": ["10.0.0.1:9200"]}')
+    clusters = {name: _hosts(hosts, where) for name, hosts in document.items()}
+    if len(clusters) == 1:
+        return dict.fromkeys([DEFAULT_CLUSTER], *clusters.values())
+    if DEFAULT_CLUSTER not in clusters:
+        what = f'none of the clusters {", ".join(clusters)} is called "{DEFAULT_CLUSTER}"'
+        raise UsageError(what, where=where, hint="tasks that name no cluster go to it")
+    if empty := [name for name, hosts in clusters.items() if not hosts]:
+        raise UsageError(f'cluster "{empty[0]}" has no host', where=where, hint='say ["10.0.0.1:9200"]')
+    return clusters
+
+
+def _hosts(document: Any, where: str) -> tuple[str, ...]:
     if isinstance(document, str):
         return parse_list(document, where)
     hosts = document if isinstance(document, list) else [document]
@@ -151,15 +176,43 @@ def parse_load_cluster(value: str, where: str = "--load-cluster") -> str:
 
 
 def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:
-    """Parse client options: as `parse_mapping`; JSON may also be {"default": {...}}.
+    """Parse client options of one cluster: as `parse_options_of_clusters`. Raises UsageError for several clusters."""
+    by_cluster = parse_options_of_clusters(value, where)
+    if len(by_cluster) > 1:
+        what = f"{len(by_cluster)} clusters are named: {', '.join(by_cluster)}"
+        raise UsageError(what, where=where, hint="give the options of one of them alone")
+    return next(iter(by_cluster.values()), {})
 
-    `env:NAME` is the value of an environment variable, which no list of processes shows. Raises
-    UsageError if several clusters are named.
+
+def parse_options_of_clusters(value: str, where: str = "--client-options") -> dict[str, dict[str, Any]]:
+    """Parse client options: as `parse_mapping`, of ALL_CLUSTERS; or JSON, {"default": {...}, "remote": {...}}.
+
+    `env:NAME` is the value of an environment variable, which no list of processes shows.
     """
     options = parse_mapping(value, where)
-    if options and all(isinstance(given, dict) for given in options.values()):
-        options = _of_one_cluster(options, where)
-    return {name: _from_environment(given, f"{where} {name}") for name, given in options.items()}
+    is_by_cluster = options and all(isinstance(given, dict) for given in options.values())
+    by_cluster = options if is_by_cluster else {ALL_CLUSTERS: options}
+    return {
+        cluster: {name: _from_environment(given, f"{where} {name}") for name, given in of_one.items()}
+        for cluster, of_one in by_cluster.items()
+    }
+
+
+def client_options_of_clusters(values: Sequence[str], clusters: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the merged client options of each cluster: those without a cluster are for all of them, and later ones
+    win. Raises UsageError for a cluster that is not raced."""
+    found: dict[str, dict[str, Any]] = {cluster: {} for cluster in clusters}
+    for value in values:
+        by_cluster = parse_options_of_clusters(value)
+        if len(clusters) == 1 and len(by_cluster) == 1:  # whatever its name
+            by_cluster = {ALL_CLUSTERS: next(iter(by_cluster.values()))}
+        for cluster, options in by_cluster.items():
+            if cluster != ALL_CLUSTERS and cluster not in found:
+                hint = did_you_mean(cluster, clusters) or f"--target-hosts names {', '.join(clusters)}"
+                raise UsageError(f'no cluster "{cluster}" is raced', where="--client-options", hint=hint)
+            for name in clusters if cluster == ALL_CLUSTERS else [cluster]:
+                found[name] |= options
+    return found
 
 
 def _from_environment(given: Any, where: str) -> Any:
@@ -180,14 +233,6 @@ def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[st
     if not isinstance(document, dict):
         raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
     return document
-
-
-def _of_one_cluster(document: dict[str, Any], where: str) -> Any:
-    """Return the value of the single cluster in Rally's JSON. UsageError unless it names exactly one."""
-    if len(document) != 1:
-        what = f"{len(document)} clusters are named: {', '.join(document)}" if document else "no cluster is named"
-        raise UsageError(what, where=where, hint="a race is of one cluster: give its part alone")
-    return next(iter(document.values()))
 
 
 def _host(given: object, where: str) -> str:

@@ -57,8 +57,9 @@ class AwsIdentity:
     keys: AwsKeys | None = None
 
     def current_keys(self) -> Callable[[], AwsKeys]:
-        """Return a function that returns the keys to sign with. Raises UsageError if there are none."""
-        if (keys := self.keys) is not None:
+        """Return a function that returns the keys to sign with. Raises UsageError if none are found."""
+        if self.keys is not None:
+            keys = self.keys
             return lambda: keys
         try:
             from botocore.exceptions import BotoCoreError
@@ -95,12 +96,12 @@ def identity_of(options: Mapping[str, str | None], environment: Mapping[str, str
         what = f'amazon_aws_log_in is "{log_in}"' if log_in else "amazon_aws_log_in is missing"
         raise UsageError(what, where=where, hint=f"say {ENVIRONMENT}, {CLIENT_OPTION} or {SESSION}")
 
-    def text(name: str, *variables: str) -> str:
+    def said(name: str, *variables: str) -> str:
         found = (environment.get(variable) for variable in variables)
         return given.get(name) or next(filter(None, found), "")
 
-    region = text("region", "OSB_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
-    service = text("service", "OSB_SERVICE") or SERVICES[0]
+    region = said("region", "OSB_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
+    service = said("service", "OSB_SERVICE") or SERVICES[0]
     if service not in SERVICES:
         raise UsageError(f'service is "{service}"', where=where, hint="es is a domain, aoss is serverless")
     if not region:
@@ -109,7 +110,7 @@ def identity_of(options: Mapping[str, str | None], environment: Mapping[str, str
         return AwsIdentity(region, service)
     names = OPTIONS[1:4]
     if log_in == ENVIRONMENT:
-        found = [text("", f"OSB_{name.upper()}", name.upper()) for name in names]
+        found = [said("", f"OSB_{name.upper()}", name.upper()) for name in names]
     else:
         found = [given.get(name, "") for name in names]
     if missing := [name for name, value in zip(names[:2], found, strict=False) if not value]:

@@ -236,9 +236,7 @@ class Cluster:
                 given["host"] = Host(node.config.host, node.config.port, node.config.scheme).authority
                 given.update(signer.headers(method, target, given["host"], digest_of(data or b"")))
             try:
-                meta, content = node.perform_request(
-                    method, target, body=data, headers=given, request_timeout=limit_s
-                )
+                meta, content = node.perform_request(method, target, body=data, headers=given, request_timeout=limit_s)
             except TransportError as error:
                 never_sent = isinstance(error.__cause__, NewConnectionError)
                 repeatable = method in _SAFE_TO_REPEAT and not isinstance(error, ConnectionTimeout)

@@ -230,9 +230,9 @@ def parse_hosts(
     """Return hosts from `10.0.0.1:9200,es2,[::1]` or `https://user:secret@x:9243`, and the options that they imply.
 
     The default port is 9200; after `https://` it is 443, as in elasticsearch-py. A Cloud ID (`name:bmFtZS4k...`) stands
-    for the host in it. A cluster has one scheme: https if `use_ssl` or one of the hosts says so. User and password of a URL move into the options. The hosts keep their order,
-    each once. Raises UsageError for another form of host, for `http://` beside https, and for users that differ; it
-    shows no piece of a password.
+    for the host in it. A cluster has one scheme: https if `use_ssl` or one of the hosts says so. User and password of a
+    URL move into the options. The hosts keep their order, each once. Raises UsageError for another form of host, for
+    `http://` beside https, and for users that differ; it shows no piece of a password.
     """
     options = options or ClientOptions()
     parts = value.split(",") if isinstance(value, str) else list(value)

@@ -19,7 +19,7 @@ from esbench.cluster.options import Host
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.load.messages import PackedView, Prepare, Stock
+from esbench.load.messages import PackedView, Prepare, Stock, Target
 from esbench.model import Corpus
 from esbench.record.private import open_private, private_folder
 from esbench.sql.tuples import RowDocuments
@@ -79,6 +79,11 @@ class ReceivedFiles:
             raise RaceError(f"cannot write {file.path}: {error.strerror}", where="load host") from error
 
 
+def _certificates(target: Target) -> dict[str, Path]:
+    given = {name: getattr(target.options, name) for name in _CERTIFICATES}
+    return {name: Path(path).absolute() for name, path in given.items() if path is not None}
+
+
 def _is_here(file: WantedFile) -> bool:
     try:
         found = file.path.stat()
@@ -126,8 +131,7 @@ class CopiedFiles:
         Raises an EsbenchError for a file that cannot be read here, or written or made there.
         """
         stock, target = message.stock, message.target
-        given = {name: getattr(target.options, name) for name in _CERTIFICATES}
-        certificates = {name: Path(path).absolute() for name, path in given.items() if path is not None}
+        certificates = [path for each in target.clusters.values() for path in _certificates(each).values()]
         folders = () if stock.view is None else (stock.view.root, stock.view.libraries)
         new = [folder for folder in folders if folder is not None and folder not in self._brought]
         for folder in new:
@@ -137,14 +141,12 @@ class CopiedFiles:
             if documents.path not in self._brought:
                 await self._agent.make(self._moved(documents))
                 self._brought.add(documents.path)
-        hosts = await self._resolved(target.hosts)
         trees = chain.from_iterable(_tree(folder, stock.corpora) for folder in new)
-        await self._copy((*certificates.values(), *_files_of(stock, with_rows=target.sql), *trees))
+        await self._copy((*certificates, *_files_of(stock, with_rows=target.sql), *trees))
         self._brought.update(new)
-        moved: dict[str, Any] = {name: str(self._places.of(path)) for name, path in certificates.items()}
         return replace(
             message,
-            target=replace(target, hosts=hosts, options=replace(target.options, **moved)),
+            target=await self._reached(target),
             stock=replace(
                 stock,
                 documents=tuple(self._moved(each) for each in stock.documents),
@@ -152,6 +154,13 @@ class CopiedFiles:
                 view=None if stock.view is None else self._view(stock.view),
             ),
         )
+
+    async def _reached(self, target: Target) -> Target:
+        """Return a target as the load host reaches it: with its own addresses and places of certificates."""
+        moved: dict[str, Any] = {name: str(self._places.of(path)) for name, path in _certificates(target).items()}
+        others = {name: await self._reached(other) for name, other in target.others.items()}
+        hosts, options = await self._resolved(target.hosts), replace(target.options, **moved)
+        return replace(target, hosts=hosts, options=options, others=others)
 
     async def _resolved(self, hosts: tuple[Host, ...]) -> tuple[Host, ...]:
         """Return the hosts of a cluster with the addresses that their names have on the load host."""

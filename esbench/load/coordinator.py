@@ -273,7 +273,7 @@ class Coordinator:
         listener.step_runs(number, {name: task.unit for name, task in measurements.items()}, time_of_step.stretch)
         error = self._follow(taking_part, number, running, listener, enough)
         self._launcher.compare_clocks()
-        lost = [lost_hosts(list(self._outages.of_step), len(target.hosts))] if self._outages.of_step else []
+        lost = [lost_hosts(list(self._outages.of_step), target.host_count)] if self._outages.of_step else []
         results = running.results(lost)
         if self._cancel_requests:
             raise Cancelled(results)

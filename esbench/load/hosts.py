@@ -147,9 +147,7 @@ class OneHost:
         return self._hosts.none_left
 
 
-async def _answers(
-    host: Host, access: Access, options: ClientOptions, timeout_s: float, *, asked: bool
-) -> bool:
+async def _answers(host: Host, access: Access, options: ClientOptions, timeout_s: float, *, asked: bool) -> bool:
     """True if a host replies to a GET of `/` with a status below 500; if it is not `asked`, if it can be reached."""
     try:
         if not asked:

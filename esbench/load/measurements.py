@@ -212,6 +212,7 @@ class TaskMeasurements:
             operation_type=task.operation.type,
             loop="open" if is_open else "closed",
             clients=task.clients,
+            cluster=task.cluster,
             workers=len(self.workers),
             schedule=task.schedule.kind if is_open else "closed",
             target_rate_per_s=target.value if target else None,

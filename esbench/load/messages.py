@@ -16,7 +16,7 @@ from esbench.errors import EsbenchError
 from esbench.measure.cpu_time import Usage
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
-from esbench.model import Corpus, DataStream, Index, Task, Templates, Variable
+from esbench.model import DEFAULT_CLUSTER, Corpus, DataStream, Index, Task, Templates, Variable
 from esbench.requests.ledger import Ledger
 
 ABORT_DRAIN_S = 0.5  # for requests in flight after a failure: the race is over within a second of it
@@ -52,7 +52,7 @@ class Hello:
 class Target:
     """The cluster under test, as workers reach it. `any_server`: it is asked nothing but the operations' requests.
 
-    `sql`: it is a SQL server.
+    `sql`: it is a SQL server. `others`: further clusters of the race, by name.
     """
 
     hosts: tuple[Host, ...]
@@ -60,6 +60,17 @@ class Target:
     dialect: Dialect
     any_server: bool = False
     sql: bool = False
+    others: Mapping[str, Target] = field(default_factory=dict)
+
+    @property
+    def host_count(self) -> int:
+        """The number of the hosts of all clusters."""
+        return sum(len(target.hosts) for target in self.clusters.values())
+
+    @property
+    def clusters(self) -> Mapping[str, Target]:
+        """All clusters of the race, by name."""
+        return {DEFAULT_CLUSTER: self, **self.others}
 
 
 @dataclass(frozen=True)

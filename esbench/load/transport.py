@@ -306,12 +306,12 @@ async def connect(
                 lambda: kind(owner, inbox), host.address or host.host, host.port, ssl=tls, server_hostname=name
             )
             return connection
-        connection, transport = kind(owner, inbox), await tunnel(access.proxy, host, tls)
-        if tls is None:
-            transport.set_protocol(connection)
-        elif (transport := await loop.start_tls(transport, connection, tls, server_hostname=name)) is None:
+        connection, through = kind(owner, inbox), await tunnel(access.proxy, host, tls)
+        through.set_protocol(connection)
+        secured_transport = await loop.start_tls(through, connection, tls, server_hostname=name) if tls else through
+        if secured_transport is None:
             raise ConnectionError(f"the proxy {access.proxy} closed the tunnel to {host}")
-        connection.connection_made(transport)
+        connection.connection_made(secured_transport)
     return connection
 
 

@@ -21,7 +21,7 @@ _OLDEST_S = 300
 
 
 class Domain:
-    """The domain that a script describes. A signature five minutes old, or of another body, is none."""
+    """The domain that a script describes. A signature five minutes old, or of another body, does not count."""
 
     def __init__(self, script: AwsDomain) -> None:
         keys = AwsKeys(script.access_key_id, script.secret_access_key, script.session_token)

@@ -35,6 +35,7 @@ _CONTROL = "/__null/"
 _S = 1_000_000_000
 _RESET_AFTER_NS = 2_000_000  # what was written before has left by then
 _HEAD_BYTES = 2048
+_NOT_REPEATED = {b"x-opaque-id", b"content-length", b"transfer-encoding"}  # headers
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -124,7 +125,7 @@ class NullConnection(asyncio.Protocol):
     def _remember(self, data: bytes) -> None:
         """Keep the header lines of a request without a body that arrived alone and in one piece."""
         names = self._headers
-        if self._server.domain or b"x-opaque-id" in names or b"content-length" in names or b"transfer-encoding" in names:
+        if self._server.domain or names.keys() & _NOT_REPEATED:
             return
         lines = data[data.find(b"\r\n") :]
         if lines.endswith(b"\r\n\r\n") and lines.count(b"\r\n\r\n") == 1 and len(self._heads) < 1024:

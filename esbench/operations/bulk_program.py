@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from esbench.cluster.aws import DIGEST_HEADER, digest_of
 from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.corpus.prepared import DocumentFile, PreparedDocuments
 from esbench.errors import TrackError, did_you_mean
@@ -20,7 +21,6 @@ from esbench.operations.administrative import query_of
 from esbench.operations.base import TaskContext, default_index
 from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
-from esbench.cluster.aws import DIGEST_HEADER, digest_of
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
 from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain

@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
-from esbench.measure.verdict import Details, Verdict
+from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.base import READ, REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram, Questions, insist
 from esbench.operations.parameters import Parameter, flag, whole
@@ -110,7 +110,6 @@ def _judge_ignoring(statuses: set[int | None], judge: Judge) -> Judge:
 class MultiSearch(OperationType):
     name = "msearch"
     traits = READ
-    unit = "searches"
     asks_index = True
     doc = "Several searches in one request; each reply must cover all shards in time."
     parameters = {
@@ -130,13 +129,10 @@ class MultiSearch(OperationType):
         body = params["body"]
         if not body or len(body) % 2:
             what = f'the "body" of an msearch has {len(body)} lines'
-            raise TrackError(what, where=where, hint="two for each search: its header, {} or {index: ...}, and its body")
+            raise TrackError(what, where=where, hint="two for each search: {} or {index: ...}, and its body")
 
     def names(self, params: Mapping[str, Any]) -> set[str]:
         return set(params.get("once") or ())
-
-    def units_per_request(self, params: Mapping[str, Any]) -> float:
-        return float(len(params["body"]) // 2 * (whole(params.get("repeat")) or 1))
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
@@ -149,7 +145,7 @@ class MultiSearch(OperationType):
             body=_lines(params["body"]),
         )
         drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
-        judge = _judge_searches(int(self.units_per_request(params)))
+        judge = _judge_searches(drawing.repeat * len(params["body"]) // 2)
         return RepeatedProgram(context, [(Request(template, judge), drawing)])
 
 
@@ -158,23 +154,27 @@ _SUSPECT = re.compile(rb'"error":|"timed_out":true|"failed":[1-9]')
 
 def _judge_searches(count: int) -> Judge:
     """Return a judge of replies to `count` searches at once: good if all of them are, read in full only if in doubt."""
-    good = Verdict(count)
 
     def judge(status: int, body: bytes, drawn: object) -> Verdict:
         if status != 200:
             return http_failure(status, body)
         if _SUSPECT.search(body) is None and body.count(b'"timed_out":false') >= count:
-            return good
+            return GOOD
         try:
             replies = [dict(reply) for reply in json.loads(body)["responses"]]
         except (ValueError, KeyError, TypeError, RecursionError):
             return Verdict(0, "bad response", body[:400].decode("utf-8", "replace"))
-        verdicts = [judge_search(int(reply.get("status", 200)), json.dumps(reply, separators=(",", ":")).encode(), drawn) for reply in replies]
+        verdicts = [_judge_one(reply, drawn) for reply in replies]
         if len(replies) != count:
             return Verdict(0, "bad response", f"{len(replies)} replies to {count} searches")
-        return next((verdict for verdict in verdicts if verdict.error is not None), good)
+        return next((verdict for verdict in verdicts if verdict.error is not None), GOOD)
 
     return judge
+
+
+def _judge_one(reply: Mapping[str, Any], drawn: object) -> Verdict:
+    written = json.dumps(reply, separators=(",", ":")).encode()  # as a server writes it
+    return judge_search(int(reply.get("status", 200)), written, drawn)
 
 
 class TermsEnum(OperationType):
@@ -212,7 +212,7 @@ _TERMS_BODY = ("field", "string", "size", "case_insensitive", "index_filter")
 
 
 def judge_terms(status: int, body: bytes, drawn: object) -> Verdict:
-    """Judge a reply of _terms_enum: good if its status is 2xx and it calls itself complete, which it does at its end."""
+    """Judge a reply of _terms_enum: good if its status is 2xx and it calls itself complete."""
     verdict = judge_plain(status, body, drawn)
     if verdict.error is None and body.rfind(b'"complete":true') < 0:
         return Verdict(0, "partial results", body[:400].decode("utf-8", "replace"))

@@ -141,8 +141,9 @@ class ReadTasks:
 
     def _context(self, task: Task) -> TaskContext:
         """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""
-        before = replace(self._coordinator.ledger, next_values={})
-        target = replace(self._target, options=replace(self._target.options, http_compress=False))
+        before = replace(self._coordinator.ledger.of(task.cluster), next_values={})
+        target = self._target.clusters[task.cluster]
+        target = replace(target, options=replace(target.options, http_compress=False))
         return context_of(
             *(task, target, self._stock),
             seed=self._options.seed,

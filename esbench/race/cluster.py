@@ -19,19 +19,18 @@ from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
-from esbench.model import Challenge, Track
+from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
 from esbench.race.questions import AskedRequest, http_questions
 from esbench.race.recording import RecordWriter
 from esbench.record.model import ClusterFacts, NodeFacts
-from esbench.record.series import TelemetryWriter
 from esbench.record.store import RaceFolder
 from esbench.telemetry import cluster_state
-from esbench.telemetry.device import Reading, Scene
+from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan
 from esbench.telemetry.interference import disturbances, disturbed
-from esbench.telemetry.watch import Telemetry
+from esbench.telemetry.watch import Said, Telemetry
 from esbench.track.features import features_needed, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
@@ -52,9 +51,22 @@ class AskedServer(Protocol):
     def count(self, name: str, /) -> int | None: ...
 
 
-class RaceTarget(Protocol):
-    """The cluster or server of a race."""
+class StepTelemetry(Protocol):
+    """The telemetry of a race as its steps see it; see `Telemetry`."""
 
+    @property
+    def follows_seconds(self) -> bool: ...
+    def begin_step(self, step: int, tasks: Sequence[str], /) -> None: ...
+    def pulse(self, pulse: Pulse, /) -> None: ...
+    def end_step(self, step: int, spans: Sequence[TaskSpan], /, *, cut_short: bool = False) -> None: ...
+    def news(self) -> Said: ...
+
+
+class RaceTarget(Protocol):
+    """The clusters or the server of a race; `clusters` has each of them by its name."""
+
+    @property
+    def clusters(self) -> Mapping[str, RaceTarget]: ...
     @property
     def info(self) -> ClusterInfo: ...
     @property
@@ -75,20 +87,20 @@ class RaceTarget(Protocol):
         clock: Callable[[], float],
         workers: tuple[int, ...],
         /,
-    ) -> AbstractContextManager[Telemetry]: ...
+    ) -> AbstractContextManager[StepTelemetry]: ...
     def questions(self, context: TaskContext, types: OperationTypes, /) -> Sequence[AskedRequest]: ...
     def settle(self) -> None: ...
     def finish(self, recording: RecordWriter, track: Track, /) -> None: ...
     def explain(self, error: EsbenchError, /) -> str: ...
-    def facts(self) -> ClusterFacts: ...
+    def facts(self) -> Mapping[str, ClusterFacts]: ...
 
 
 class RacedCluster:
     """A cluster for the length of a race. An external one is connected at once, a node is started by `start`.
 
-    A `node` that runs already is used as it is, and its owner stops it. At the end of `stack` connections are closed
-    and nodes that were started are stopped. Raises a ClusterError for an external cluster that cannot be raced, a
-    UsageError or EngineError for wrong options of a node.
+    `name`: by which tasks name it. A `node` that runs already is used as it is, and its owner stops it. At the end of
+    `stack` connections are closed and nodes that were started are stopped. Raises a ClusterError for an external
+    cluster that cannot be raced, a UsageError or EngineError for wrong options of a node.
     """
 
     def __init__(
@@ -98,8 +110,10 @@ class RacedCluster:
         folder: RaceFolder,
         stack: ExitStack,
         node: EmbeddedEngine | None = None,
+        name: str = DEFAULT_CLUSTER,
     ) -> None:
         self._options = options
+        self._name = name
         self._progress = progress
         self._folder = folder
         self._stack = stack
@@ -117,6 +131,10 @@ class RacedCluster:
         else:
             self._engine = embedded_engine(options, folder.logs, progress)
             self.info = ClusterInfo(*self._engine.identity())
+
+    @property
+    def clusters(self) -> Mapping[str, RaceTarget]:
+        return {self._name: self}
 
     @property
     def needs_download(self) -> bool:
@@ -206,22 +224,23 @@ class RacedCluster:
         with Cluster(self.client.urls, limited) as cluster:
             scene = Scene(cluster, self.info, track.targets, self._folder.logs, self.pids, workers)
             with watching(
-                *(self._options, scene, self._folder, self._progress),
+                *(self._options, scene, self._progress),
                 *(recording, audience, clock, self.facts),
+                cluster=self._name,
             ) as telemetry:
                 yield telemetry
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the state of the cluster after the race into the record, with warnings about interference."""
         names = track.targets
-        facts = recording.record.clusters["default"]
+        facts = recording.record.clusters[self._name]
         try:
             facts = replace(facts, indices=self.client.indices_facts(names, timeout_s=FACTS_TIMEOUT_S))
         except ClusterError as error:
             recording.warn(f"no facts about the indices: {error}")
         after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
-        recording.record = replace(recording.record, clusters={"default": facts})
+        recording.keep_cluster(self._name, facts)
         own, others = {*names, *facts.indices}, self._options.other_prefixes
         recording.warn(*after.notes, *disturbed(self._before, after, own, others))
 
@@ -230,8 +249,8 @@ class RacedCluster:
         died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None
         return f"{error}\n{died}" if died else str(error)
 
-    def facts(self) -> ClusterFacts:
-        """Return the facts about the cluster for the record, as far as they are known now."""
+    def facts(self) -> Mapping[str, ClusterFacts]:
+        """Return the facts about the cluster for the record, by its name, as far as they are known now."""
         endpoint = self._endpoint
         facts = ClusterFacts(
             pipeline=self._engine.pipeline,
@@ -244,7 +263,7 @@ class RacedCluster:
             settings=endpoint.settings if endpoint else {},
             addresses=addresses_by_name(self._hosts),
         )
-        return cluster_state.described(facts, self._before)
+        return {self._name: cluster_state.described(facts, self._before)}
 
     def _connect(self, endpoint: Endpoint) -> ClusterInfo:
         self.client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
@@ -260,21 +279,25 @@ class RacedCluster:
 def watching(
     options: RaceOptions,
     scene: Scene,
-    folder: RaceFolder,
     progress: Progress,
     recording: RecordWriter,
     audience: Listener,
     clock: Callable[[], float],
-    facts: Callable[[], ClusterFacts],
+    facts: Callable[[], Mapping[str, ClusterFacts]],
+    *,
+    cluster: str = DEFAULT_CLUSTER,
 ) -> Iterator[Telemetry]:
     """Run the chosen telemetry devices in a scene; put their results into the record, however that ends.
 
-    `facts` returns those about the cluster or server as they are known at the end.
+    `facts` returns those about the cluster or server of this name as they are known at the end.
     """
-    series = TelemetryWriter(folder.append_telemetry)
+
+    def named(device: str) -> str:
+        return device if cluster == DEFAULT_CLUSTER else f"{device} [{cluster}]"
 
     def keep(device: str, reading: Reading, time_s: float) -> None:
-        series.add(reading.columns(device), time_s, reading.figures)
+        device = named(device)
+        recording.readings.add(reading.columns(device), time_s, reading.figures)
         audience.read(device, reading)
 
     devices = [chosen.kind(scene, chosen.params) for chosen in options.telemetry]
@@ -287,8 +310,9 @@ def watching(
     finally:
         telemetry.close(in_a_hurry=True)  # when it could not begin; else it is closed already
         recording.tell(telemetry.news())
-        found = replace(facts(), statistics=telemetry.statistics())
-        recording.record = replace(recording.record, telemetry=telemetry.report(), clusters={"default": found})
+        recording.keep_cluster(cluster, replace(facts()[cluster], statistics=telemetry.statistics()))
+        reports = {named(device): report for device, report in telemetry.report().items()}
+        recording.record = replace(recording.record, telemetry={**recording.record.telemetry, **reports})
         recording.warn(*telemetry.notes)
 
 

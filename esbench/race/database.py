@@ -16,11 +16,11 @@ from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
-from esbench.model import Challenge, Track
+from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
-from esbench.race.cluster import embedded_options, watching
+from esbench.race.cluster import RaceTarget, embedded_options, watching
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
@@ -68,6 +68,10 @@ class RacedDatabase:
             self._engine = DatabaseEngine(embedded_options(options, folder.logs), progress)
             program = self._engine.program
             self.info = ClusterInfo(program.product, program.version)
+
+    @property
+    def clusters(self) -> Mapping[str, RaceTarget]:
+        return {DEFAULT_CLUSTER: self}
 
     @property
     def client(self) -> Database:
@@ -129,7 +133,7 @@ class RacedDatabase:
         """Run the telemetry devices that ask no cluster while the steps run; put their results into the record."""
         scene = Scene(None, self.info, track.targets, self._folder.logs, self.pids, workers)
         with watching(
-            *(self._options, scene, self._folder, self._progress),
+            *(self._options, scene, self._progress),
             *(recording, audience, clock, self.facts),
         ) as telemetry:
             yield telemetry
@@ -142,17 +146,17 @@ class RacedDatabase:
             recording.warn(f"no facts about the tables: {error}")
             return
         statistics = work(self._before, counters, sum(table["store_bytes"] for table in tables.values()))
-        facts = replace(recording.record.clusters["default"], indices=tables, statistics=statistics)
-        recording.record = replace(recording.record, clusters={"default": facts})
+        facts = recording.record.clusters[DEFAULT_CLUSTER]
+        recording.keep_cluster(DEFAULT_CLUSTER, replace(facts, indices=tables, statistics=statistics))
 
     def explain(self, error: EsbenchError) -> str:
         """Return an error's text, with the reason if the race's server has died."""
         died = self._engine.failure() if self._engine else None
         return f"{error}\n{died}" if died else str(error)
 
-    def facts(self) -> ClusterFacts:
+    def facts(self) -> Mapping[str, ClusterFacts]:
         """Return the facts about the server for the record, as far as they are known now."""
-        return ClusterFacts(
+        facts = ClusterFacts(
             pipeline="benchmark-only" if self._engine is None else self._engine.pipeline,
             hosts=(self._database.host.url,) if self._database else (),
             distribution=self.info.distribution,
@@ -164,6 +168,7 @@ class RacedDatabase:
             addresses=addresses_by_name([self._database.host] if self._database else []),
             cluster_settings=self._server_settings,
         )
+        return {DEFAULT_CLUSTER: facts}
 
     def _nodes(self) -> tuple[NodeFacts, ...]:
         """Return the server as a node; of one that the race runs, with this host's cores, memory and file system."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,14 @@ from esbench.corpus.preparation import CorpusCache
 from esbench.engine.base import NodeOptions
 from esbench.record.model import Session
 from esbench.telemetry import Chosen
+
+
+@dataclass(frozen=True)
+class OtherCluster:
+    """A further cluster of a race: its hosts and the options of their clients."""
+
+    hosts: tuple[Host, ...]
+    client_options: ClientOptions = field(default_factory=ClientOptions)
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ class RaceOptions:
     hosts: tuple[Host, ...] = ()  # none: an embedded node
     any_server: bool = False  # the hosts may be any HTTP server: only requests of the track are sent
     client_options: ClientOptions = field(default_factory=ClientOptions)
+    others: Mapping[str, OtherCluster] = field(default_factory=dict)  # further clusters, by name
     node: NodeOptions = field(default_factory=NodeOptions)
     keep_node: bool = False
     kill_running_processes: bool = False
@@ -59,6 +68,12 @@ class RaceOptions:
     telemetry: tuple[Chosen, ...] = ()  # the devices that watch the race
     session: Session | None = None  # of which this is one race
     other_prefixes: tuple[str, ...] = ()  # of the names of indices that sides beside it on the same node use
+
+    def of_other(self, cluster: str) -> RaceOptions:
+        """Return the options as of a race of another cluster alone, which only devices that ask a cluster watch."""
+        other = self.others[cluster]
+        asking = tuple(chosen for chosen in self.telemetry if chosen.kind.asks_cluster)
+        return replace(self, hosts=other.hosts, client_options=other.client_options, others={}, telemetry=asking)
 
     @property
     def is_driven_apart(self) -> bool:

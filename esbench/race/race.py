@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from esbench.cluster.client import ClusterInfo
-from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
@@ -26,10 +26,11 @@ from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFaile
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import Launcher, LocalLauncher
 from esbench.load.messages import Stock, Target
-from esbench.model import Step
+from esbench.model import DEFAULT_CLUSTER, Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.cluster import RacedCluster, RaceTarget
+from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry
+from esbench.race.clusters import RacedClusters, no_such_cluster
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
@@ -52,7 +53,6 @@ from esbench.record.model import (
 )
 from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
-from esbench.telemetry.watch import Telemetry
 
 
 def run(
@@ -84,7 +84,7 @@ def run(
             cluster = _raced_cluster(options, progress, folder, stack, node)
             raced = _raced_track(options, cluster, types, progress, pace, steps)
             targets = RacedTargets(options, raced, cluster)
-            lock.claim(targets.claim)
+            lock.claim(targets.claims)
             warnings += _checked(targets, options, pace)
         for warning in warnings:
             progress.warn(warning)
@@ -197,13 +197,26 @@ def _raced_cluster(
         from esbench.race.database import RacedDatabase
 
         return RacedDatabase(options, progress, folder, stack)
-    return RacedCluster(options, progress, folder, stack, node)
+    default = RacedCluster(options, progress, folder, stack, node)
+    if not options.others:
+        return default
+    others = {name: RacedCluster(options.of_other(name), progress, folder, stack, name=name) for name in options.others}
+    return RacedClusters({DEFAULT_CLUSTER: default, **others})
 
 
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
-    """Return the options with the secrets of track parameters and node settings, which errors then hide, too."""
+    """Return the options with the secrets of track parameters and node settings, which errors then hide, too.
+
+    Each of several clusters hides those of the others: one may tell what it was told of another.
+    """
     secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
-    return replace(options, client_options=replace(options.client_options, other_secrets=secrets))
+    given = (options.client_options, *(other.client_options for other in options.others.values()))
+    secrets += tuple(secret for each in given[len(given) == 1 :] for secret in each.secrets())
+    others = {
+        name: replace(other, client_options=replace(other.client_options, other_secrets=secrets))
+        for name, other in options.others.items()
+    }
+    return replace(options, client_options=replace(options.client_options, other_secrets=secrets), others=others)
 
 
 @contextmanager
@@ -241,7 +254,7 @@ def _prepared(
         raise
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-    _refuse_missing_features(raced, target.dialect)
+    _refuse_missing_features(raced, target)
     _count_what_is_there(raced, cluster, coordinator)
     stock = raced.stock(documents)
     for warning in too_fast(options, raced.challenge, raced.types, stock, recording.record.host_class):
@@ -288,6 +301,9 @@ def _raced_track(
     raced = RacedTrack(options, cluster.info, types, progress)
     raced.take(steps.chosen(raced.challenge, raced.types))
     raced.challenge = pace.shaped(raced.challenge, raced.types)
+    for task in raced.challenge.tasks:
+        if task.cluster not in cluster.clusters:
+            raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
     return raced
@@ -306,7 +322,7 @@ class _Load:
     types: OperationTypes
     recording: RecordWriter
     audience: Listener
-    telemetry: Telemetry
+    telemetry: StepTelemetry
     targets: RacedTargets
 
     def run(self, number: int, step: Step) -> None:
@@ -350,7 +366,7 @@ def _first_record(
     options: RaceOptions,
     started_at: str,
     raced: RacedTrack,
-    facts: ClusterFacts,
+    clusters: Mapping[str, ClusterFacts],
     load_hosts: tuple[Mapping[str, Any], ...],
     warnings: Sequence[str],
 ) -> RaceRecord:
@@ -369,8 +385,13 @@ def _first_record(
         session=options.session,
         host_class=driver_class(load_hosts) or host_class(host),
         environment=host,
-        clusters={"default": facts},
-        warnings=(*options.client_options.warnings, *raced.warnings, *warnings),
+        clusters=clusters,
+        warnings=(
+            *options.client_options.warnings,
+            *(warning for other in options.others.values() for warning in other.client_options.warnings),
+            *raced.warnings,
+            *warnings,
+        ),
         capacity_of=raced.capacity,
         load_hosts=load_hosts,
     )
@@ -414,7 +435,8 @@ def _checked(targets: RacedTargets, options: RaceOptions, pace: Pace) -> tuple[s
     """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
     own = {options.race_id, *pace.siblings}
     for race in () if options.kill_running_processes else other_races(options.home, own):
-        if shared := targets.claim.shared_with(race.claim):
+        pairs = product(targets.claims, race.claims)
+        if shared := [name for ours, theirs in pairs for name in ours.shared_with(theirs)]:
             what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"
             raise RaceError(what, hint="wait until it has ended, or end it with --kill-running-processes")
     return targets.check()
@@ -439,11 +461,11 @@ def _beside(options: RaceOptions, own: Collection[str], recording: RecordWriter,
             yield f"race {race_id} ran on this host at the same time: both disturbed each other"
 
 
-def _refuse_missing_features(raced: RacedTrack, dialect: Dialect) -> None:
-    """Raise an error, before anything runs, for an operation that this cluster lacks."""
+def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:
+    """Raise an error, before anything runs, for an operation that its cluster lacks."""
     for task in raced.challenge.tasks:
         if feature := raced.types.of(task.operation).feature:
-            dialect.require(feature, f'task "{task.name}"')
+            target.clusters[task.cluster].dialect.require(feature, f'task "{task.name}"')
 
 
 def _count_what_is_there(raced: RacedTrack, cluster: RaceTarget, coordinator: Coordinator) -> None:

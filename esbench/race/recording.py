@@ -12,18 +12,20 @@ from esbench.events.listeners import Listener
 from esbench.measure.tally import Second
 from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
-from esbench.record.series import SecondLine, encode_second
+from esbench.record.series import SecondLine, TelemetryWriter, encode_second
 from esbench.record.store import RaceFolder
 
 
 class RecordWriter(Listener):
     """The growing record of a race: saved after every step, in a thread, while the next step runs.
 
+    `readings` writes those of telemetry beside it.
     As a context it saves at once; if the record still says running at the end, it is saved as failed.
     """
 
     def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
         self.record = record
+        self.readings = TelemetryWriter(folder.append_telemetry)
         self._folder = folder
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
         self._saving: Future[None] | None = None
@@ -42,10 +44,14 @@ class RecordWriter(Listener):
         """Append a finished second of a task to the seconds file."""
         self._folder.append_seconds(encode_second(SecondLine.of(task, second)))
 
-    def begin(self, cluster: ClusterFacts, corpora: Sequence[CorpusFacts]) -> None:
-        """Add the facts about the cluster and the corpora, as soon as they are known, and save."""
-        self.record = replace(self.record, clusters={"default": cluster}, corpora=tuple(corpora))
+    def begin(self, clusters: Mapping[str, ClusterFacts], corpora: Sequence[CorpusFacts]) -> None:
+        """Add the facts about the clusters, by name, and the corpora, as soon as they are known, and save."""
+        self.record = replace(self.record, clusters=clusters, corpora=tuple(corpora))
         self.save()
+
+    def keep_cluster(self, name: str, facts: ClusterFacts) -> None:
+        """Replace the facts about a cluster; they are saved with the next step."""
+        self.record = replace(self.record, clusters={**self.record.clusters, name: facts})
 
     def add(self, results: tuple[TaskResult, ...], drivers: tuple[DriverFacts, ...]) -> None:
         """Add the results of a step, replace the load workers' use of resources so far, and save as `save` does.

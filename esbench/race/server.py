@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from esbench.cluster.addresses import addresses_by_name, resolve
+from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import Host
 from esbench.errors import EsbenchError, UsageError
 from esbench.events.listeners import Listener
 from esbench.load.messages import Target
-from esbench.model import Challenge, Track
+from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable
 from esbench.operations.base import TaskContext
+from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
 from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
@@ -42,6 +43,10 @@ class RacedServer:
         self._options = options
         self._hosts: tuple[Host, ...] = ()
         self.pids: dict[str, int] = {}
+
+    @property
+    def clusters(self) -> Mapping[str, RaceTarget]:
+        return {DEFAULT_CLUSTER: self}
 
     @property
     def client(self) -> Cluster:
@@ -92,12 +97,13 @@ class RacedServer:
     def explain(self, error: EsbenchError) -> str:
         return str(error)
 
-    def facts(self) -> ClusterFacts:
+    def facts(self) -> Mapping[str, ClusterFacts]:
         """Return the facts about the server for the record: its hosts."""
-        return ClusterFacts(
+        facts = ClusterFacts(
             pipeline=HTTP,
             hosts=tuple(host.url for host in self._options.hosts),
             distribution=self.info.distribution,
             version=self.info.version,
             addresses=addresses_by_name(self._hosts),
         )
+        return {DEFAULT_CLUSTER: facts}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
-from esbench.model import Step, Task
+from esbench.model import DEFAULT_CLUSTER, Step, Task
 from esbench.race.cluster import RaceTarget
 from esbench.race.confinement import refuse_names_of_others
 from esbench.race.options import RaceOptions
@@ -42,20 +42,57 @@ class FoundIndex:
 
 
 class RacedTargets:
-    """The targets of a race in its cluster: names and patterns of indices and data streams, and what is there of them.
-
-    `names` are all that are known, `deleted` those that the race deletes with their documents, except by Python of the
-    track or raw requests.
-    """
+    """The targets of a race in all of its clusters."""
 
     def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RaceTarget) -> None:
+        self._parts = [ClusterTargets(options, raced, cluster.clusters[DEFAULT_CLUSTER], DEFAULT_CLUSTER)]
+        self._parts += [
+            ClusterTargets(options.of_other(name), raced, cluster.clusters[name], name) for name in options.others
+        ]
+
+    @property
+    def deleted(self) -> tuple[str, ...]:
+        """The targets that the race deletes with their documents, except by Python of the track or raw requests."""
+        return tuple(dict.fromkeys(name for part in self._parts for name in part.deleted))
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The part of each cluster that the race uses, for races beside it."""
+        return tuple(part.claim for part in self._parts)
+
+    def check(self) -> tuple[str, ...]:
+        """Return a sentence for each index that the race deletes though esbench did not make it.
+
+        Raises as `ClusterTargets.check`.
+        """
+        return tuple(sentence for part in self._parts for sentence in part.check())
+
+    def found(self) -> tuple[FoundIndex, ...]:
+        """Return the race's indices that are there now in clusters of the user's. ClusterError if one does not say."""
+        return tuple(index for part in self._parts for index in part.found())
+
+    def remember(self, steps: Sequence[Step]) -> Iterator[str]:
+        """Remember the indices that the race has made, as `ClusterTargets.remember`."""
+        for part in self._parts:
+            yield from part.remember(steps)
+
+
+class ClusterTargets:
+    """The targets of a race in one cluster: names and patterns of indices and data streams, and what is there of them.
+
+    `names` are all that are known, `deleted` those that the tasks of the cluster `name` delete with their documents,
+    except by Python of the track or raw requests.
+    """
+
+    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RaceTarget, name: str) -> None:
         self._options = options
         self._raced = raced
         self._cluster = cluster
+        self._name = name
         self._may_be_asked = bool(options.hosts) and not options.any_server  # a cluster of the user's
         self._before: frozenset[str] | None = frozenset()  # UUIDs; None: it could not be found out
         self._kept: set[str] = set()
-        tasks = raced.challenge.tasks
+        tasks = [task for task in raced.challenge.tasks if task.cluster == name]
         self._streams = tuple(dict.fromkeys(name for task in tasks for name in self._deleted_by(task, streams=True)))
         self._indices = tuple(dict.fromkeys(name for task in tasks for name in self._deleted_by(task, streams=False)))
         self.deleted = (*self._indices, *self._streams)
@@ -165,7 +202,7 @@ class RacedTargets:
     def _refuse_missing(self) -> None:
         """Raise a RaceError for an index that the first step waits for: no earlier one could have made it."""
         for step in self._raced.challenge.steps[:1]:
-            for task in step.tasks:
+            for task in (task for task in step.tasks if task.cluster == self._name):
                 index = task.operation.params.get("index")
                 waits = not task.operation.python and self._raced.types.of(task.operation).traits.waits_for_status
                 if not waits or len(step.tasks) > 1 or not isinstance(index, str) or set(index) & set("*,_"):

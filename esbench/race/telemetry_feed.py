@@ -39,6 +39,7 @@ def spans(results: Sequence[TaskResult]) -> list[TaskSpan]:
             result.clock_until_s(result.duration_s),
             result.clock_s(result.window.start_s),
             result.clock_until_s(result.window.end_s),
+            result.cluster,
         )
         for result in results
         if result.begun_s is not None

@@ -29,7 +29,7 @@ class PythonClient(CoroutineClient):
         self.draw = turns.draw
         self.turns = turns
         self._target = target
-        self._es: Any = None
+        self._clients: dict[str, Any] = {}
         self._warmup = False
         self._received_ns = 0
         self._closing: set[asyncio.Task[None]] = set()
@@ -39,22 +39,27 @@ class PythonClient(CoroutineClient):
         return self._received_ns
 
     async def connect(self) -> None:
-        """Check that the client's host can be reached, and open the library's connection to it."""
+        """Check that the client's host can be reached, and open the library's connections, one to each cluster."""
         from esbench.rally_python.runner_client import RunnerClient
 
         await super().connect()
         self.link.close()
-        version = ".".join(map(str, self._target.dialect.version))
-        hosts = _own_first(self._route.hosts, self.slot)
-        self._es = RunnerClient.connect(hosts, self._target.options, self._route.timeout_s, version)
-        await self._es.open()
+        for name, target in self._target.clusters.items():
+            is_own = name == self.turns.cluster
+            if not is_own and not self.turns.is_for_all_clusters:
+                continue
+            hosts = _own_first(self._route.hosts, self.slot) if is_own else target.hosts
+            version = ".".join(map(str, target.dialect.version))
+            client = RunnerClient.connect(hosts, target.options, self._route.timeout_s, version)
+            self._clients[name] = client
+            await client.open()
 
     def close(self) -> None:
         if self._task is not None and self._task is not _current_task():
             self._task.cancel()
-        es, self._es = self._es, None
-        if es is not None:
-            closing = asyncio.get_running_loop().create_task(_close(es))
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            closing = asyncio.get_running_loop().create_task(_close(client))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
@@ -66,7 +71,7 @@ class PythonClient(CoroutineClient):
         timing = RequestTiming(first_sent=self._first_sent, replied=self._replied)
         begin_turn(timing)
         try:
-            verdict = await self.turns.run(self._es, self.drawn)
+            verdict = await self.turns.run(self._clients, self.drawn)
         except RequestFailed as failure:
             verdict = Verdict(0, failure.kind, failure.detail)
         except asyncio.CancelledError:

@@ -88,10 +88,20 @@ class RunnerTurns:
             raise Exhausted
         return params
 
-    async def run(self, es: Any, params: dict[str, Any]) -> Verdict:
-        """Run the runner once and return the verdict.
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster that the task is for."""
+        return self._context.task.cluster
 
-        A failed request of `es` and a failed assertion are verdicts with an error; a failed request of a built-in
+    @property
+    def is_for_all_clusters(self) -> bool:
+        """True if the runner is given the clients of all clusters of the race, by name."""
+        return bool(getattr(self._runner, "multi_cluster", False))
+
+    async def run(self, clients: Mapping[str, Any], params: dict[str, Any]) -> Verdict:
+        """Run the runner once and return the verdict; `clients` are by cluster, at least the task's.
+
+        A failed request of a client and a failed assertion are verdicts with an error; a failed request of a built-in
         runner raises RequestFailed, any other error of the runner's code TrackError.
         """
         from esbench.rally_python.runner_client import failure
@@ -99,7 +109,7 @@ class RunnerTurns:
         of_task(self._context)
         unawaited: list[str] = []
         _UNAWAITED.set(unawaited)
-        given = {"default": es} if getattr(self._runner, "multi_cluster", False) else es
+        given = clients if self.is_for_all_clusters else clients[self.cluster]
         try:
             if hasattr(self._runner, "__aenter__"):
                 async with self._runner:

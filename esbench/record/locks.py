@@ -54,11 +54,14 @@ def _overlap(name: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class RunningRace:
-    """A race that is running, and its process; `pid` is 0 if it is not known, `claim` empty until its track is read."""
+    """A race that is running, and its process; `pid` is 0 if it is not known.
+
+    `claims`: of each cluster, empty until its track is read.
+    """
 
     race_id: str
     pid: int
-    claim: Claim = Claim()
+    claims: tuple[Claim, ...] = ()
 
 
 class RunLock:
@@ -109,9 +112,9 @@ class RaceLock(RunLock):
     def __init__(self, home: Path, race_id: str) -> None:
         super().__init__(_folder(home) / f"{race_id}.lock", f'race "{race_id}"')
 
-    def claim(self, claim: Claim) -> None:
-        """Write into the lock, for other races to see, what this race uses of its cluster."""
-        os.pwrite(self._descriptor, f"{os.getpid()}\n{json.dumps(asdict(claim))}\n".encode(), 0)
+    def claim(self, claims: Sequence[Claim]) -> None:
+        """Write into the lock, for other races to see, what this race uses of each of its clusters."""
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{json.dumps([asdict(claim) for claim in claims])}\n".encode(), 0)
 
 
 class SessionLock(RunLock):
@@ -148,7 +151,7 @@ def other_races(home: Path, own: Collection[str] = ()) -> tuple[RunningRace, ...
     Lock files without a process are removed.
     """
     return tuple(
-        RunningRace(path.stem, _pid(path), _claim(path))
+        RunningRace(path.stem, _pid(path), _claims(path))
         for path in sorted(_folder(home).glob("*.lock"))
         if path.stem not in own and is_held(path)
     )
@@ -238,13 +241,13 @@ def is_held(path: Path, *, remove: bool = True) -> bool:
         os.close(descriptor)
 
 
-def _claim(path: Path) -> Claim:
-    """Return the claim in a lock file, an empty one if it has none yet."""
+def _claims(path: Path) -> tuple[Claim, ...]:
+    """Return the claims in a lock file, none if it has none yet."""
     try:
         found = json.loads(path.read_text().partition("\n")[2])
-        return Claim(found["cluster"], tuple(found["hosts"]), tuple(found["targets"]))
+        return tuple(Claim(each["cluster"], tuple(each["hosts"]), tuple(each["targets"])) for each in found)
     except (OSError, ValueError, TypeError, KeyError):
-        return Claim()
+        return ()
 
 
 def _holder(path: Path) -> int:

@@ -16,7 +16,7 @@ HIDDEN = "<hidden>"
 
 # Names of parameters and settings, in lower case and with `_` for `-`, whose values are secrets.
 _SECRET = re.compile(
-    r"(?:^|[._])secret(?:[._]|$)|password|passwd|passphrase|api_?key|(?:access|private)_?key|authorization|token$"
+    r"(?:^|[._])secret(?:[._]|$)|password|passwd|passphrase|api_?key|(?:access|private)_?key|authorization|bearer|token$"
 )
 _LONG = 8  # characters: a known secret as long is hidden wherever it stands, a shorter one as a whole word
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from esbench.model import DEFAULT_CLUSTER
+
 
 @dataclass
 class Ledger:
@@ -12,13 +14,28 @@ class Ledger:
 
     `acknowledged`: documents per index; `emptied`: indices deleted or created in this step; `next_values`: the first
     value of each sequence that was not drawn yet; `loaded`: (index, file) -> documents that bulks have sent, spans
-    (first, end) in order, end excluded; the index is "" where action lines say it.
+    (first, end) in order, end excluded; the index is "" where action lines say it. All of it is of the default cluster;
+    `others` are the ledgers of further clusters, by name.
     """
 
     acknowledged: dict[str, int] = field(default_factory=dict)
     emptied: set[str] = field(default_factory=set)
     next_values: dict[str, int] = field(default_factory=dict)
     loaded: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
+    others: dict[str, Ledger] = field(default_factory=dict)
+
+    def of(self, cluster: str) -> Ledger:
+        """Return the ledger of a cluster; an empty one is begun for a cluster without any."""
+        return self if cluster == DEFAULT_CLUSTER else self.others.setdefault(cluster, Ledger())
+
+    def take(self) -> Ledger:
+        """Return a copy, and clear what the next copy must not have again."""
+        others = {name: ledger.take() for name, ledger in self.others.items()}
+        taken = Ledger(dict(self.acknowledged), set(self.emptied), dict(self.next_values), dict(self.loaded), others)
+        self.acknowledged.clear()
+        self.emptied.clear()
+        self.loaded.clear()
+        return taken
 
     def acknowledge(self, index: str, documents: int) -> None:
         self.acknowledged[index] = self.acknowledged.get(index, 0) + documents
@@ -74,3 +91,5 @@ class Ledger:
             self.advance(name, next_value)
         for (index, file), spans in news.loaded.items():
             self.load(index, file, spans)
+        for cluster, ledger in news.others.items():
+            self.of(cluster).enter(ledger)

@@ -131,6 +131,7 @@ class TaskSpan:
     ended_s: float
     window_start_s: float
     window_end_s: float
+    cluster: str = "default"
 
     @property
     def window(self) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
-from esbench.model import ANY_TASK, Challenge, Objective, Operation, Step, Task, Variable
+from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Step, Task, Variable
 from esbench.requests import templates
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
@@ -241,6 +241,7 @@ class TaskBuilder:
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
+            cluster=node.get("cluster", DEFAULT_CLUSTER),
             schedule=build_schedule(node, key, self._schedulers()),
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(iterations)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,18 +43,21 @@ class Preparation:
         self._inbox = Inbox()
         self._plugins: Plugins | None = None
 
-    async def shares(self, message: Prepare, hosts: Hosts, ledger: Ledger) -> Sequence[TaskShare]:
+    async def shares(self, message: Prepare, hosts: Mapping[str, Hosts], ledger: Ledger) -> Sequence[TaskShare]:
         """Return a worker's shares of the tasks of a step, ready to begin. Raises an EsbenchError if that fails.
 
-        What the tasks write is entered into `ledger`.
+        `hosts` are by cluster. What the tasks write is entered into `ledger`.
         """
         python = self._python_of(message)
-        return [await self._share(each, message, hosts, ledger, python) for each in message.assignments]
+        return [
+            await self._share(each, message, hosts[each.task.cluster], ledger, python) for each in message.assignments
+        ]
 
     async def _share(
         self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger, python: WorkerPart | None
     ) -> TaskShare:
-        task, target = assignment.task, message.target
+        task = assignment.task
+        target = message.target.clusters[task.cluster]
         context = context_of(
             task,
             target,
@@ -64,8 +67,8 @@ class Preparation:
             slots=assignment.slots,
             stripe=assignment.stripe,
             stripes=assignment.stripes,
-            before=message.ledger,
-            ledger=ledger,
+            before=message.ledger.of(task.cluster),
+            ledger=ledger.of(task.cluster),
         )
         compile_, client_for = self._kinds(target, python)
         program = compile_(context)

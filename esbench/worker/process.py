@@ -66,7 +66,7 @@ class Worker:
         self._preparation = Preparation(types)
         self._prepared: Prepare
         self._shares: Sequence[TaskShare] = ()
-        self._hosts: Hosts | None = None
+        self._hosts: dict[str, Hosts] = {}  # by cluster
         self._ledger = Ledger()
         self._running = False  # from a step's start until the tasks of all workers have ended
         self._alarms: set[Alarm] = set()
@@ -92,8 +92,8 @@ class Worker:
             task.cancel()
         for share in self._shares:
             share.close()
-        if self._hosts is not None:
-            self._hosts.close()
+        for hosts in self._hosts.values():
+            hosts.close()
 
     def _read(self) -> None:
         try:
@@ -131,24 +131,25 @@ class Worker:
 
     # Hosts
 
-    def _hosts_of(self, target: Target) -> Hosts:
-        """Return the hosts of the cluster as this worker knows them: one lost in a step still is in the next one."""
-        if self._hosts is not None and self._hosts.all == target.hosts:
-            return self._hosts
-        if self._hosts is not None:
-            self._hosts.close()
+    def _hosts_of(self, cluster: str, target: Target) -> Hosts:
+        """Return the hosts of a cluster as this worker knows them: one lost in a step still is in the next one."""
+        known = self._hosts.get(cluster)
+        if known is not None and known.all == target.hosts:
+            return known
+        if known is not None:
+            known.close()
         # A SQL server speaks first, in plain text.
         options = replace(target.options, use_ssl=False) if target.sql else target.options
-        self._hosts = Hosts(
+        self._hosts[cluster] = hosts = Hosts(
             *(target.hosts, options),
             lost=self._report_hosts,
             back=self._host_is_back,
             any_server=target.any_server or target.sql,
         )
-        return self._hosts
+        return hosts
 
     def _lost(self) -> Mapping[str, Loss]:
-        return self._hosts.lost if self._hosts is not None else {}
+        return {label: loss for hosts in self._hosts.values() for label, loss in hosts.lost.items()}
 
     def _host_is_back(self) -> None:
         for share in self._shares:
@@ -170,7 +171,7 @@ class Worker:
         self._ledger = Ledger()
         self._failure = None
         try:
-            hosts = self._hosts_of(message.target)
+            hosts = {name: self._hosts_of(name, target) for name, target in message.target.clusters.items()}
             self._shares = await self._preparation.shares(message, hosts, self._ledger)
         except EsbenchError as error:
             self._hello(message.step, error)
@@ -293,7 +294,7 @@ class Worker:
             at_ns=now_ns,
             usage=_usage(),
             loop_lag_ns=self._loop_lag_ns,
-            ledger=self._take_ledger() if ended else Ledger(),
+            ledger=self._ledger.take() if ended else Ledger(),
             failure=self._failure,
             lost=self._lost(),
         )
@@ -303,15 +304,6 @@ class Worker:
             gc.unfreeze()
         self._send(tick)
         self._leave_if_idle()
-
-    def _take_ledger(self) -> Ledger:
-        """Return the ledger so far, and clear it: the coordinator adds up what each call returns."""
-        ledger = self._ledger
-        taken = Ledger(dict(ledger.acknowledged), set(ledger.emptied), dict(ledger.next_values), dict(ledger.loaded))
-        ledger.acknowledged.clear()
-        ledger.emptied.clear()
-        ledger.loaded.clear()
-        return taken
 
     async def _sweep(self) -> None:
         """Fail timed-out requests, 20 times a second; send waiting messages, and measure how late the event loop is."""
@@ -327,12 +319,14 @@ class Worker:
                     if share.begun and not share.ended:
                         # all that had arrived by then has been read since: no stall of the driver is a timeout
                         share.loop.sweep(before_ns)
-                if self._hosts is not None and self._hosts.none_left and self._failure is None and not self._is_idle:
-                    self._give_up_hosts(self._hosts)
+                for cluster, hosts in self._hosts.items():
+                    if hosts.none_left and self._failure is None and not self._is_idle:
+                        self._give_up_hosts(cluster, hosts)
 
-    def _give_up_hosts(self, hosts: Hosts) -> None:
-        """Abort if all hosts are lost, and none has answered anything for too long."""
-        hosts.hear(max(client.received_ns for share in self._shares for client in share.clients))
+    def _give_up_hosts(self, cluster: str, hosts: Hosts) -> None:
+        """Abort if all hosts of a cluster are lost, and none has answered anything for too long."""
+        shares = [share for share in self._shares if share.task.cluster == cluster]
+        hosts.hear(max((client.received_ns for share in shares for client in share.clients), default=0))
         if hosts.given_up:
             self._abort(_no_host_left(hosts, self._shares))
 

@@ -128,7 +128,7 @@ def test_an_index_that_is_waited_for_and_not_there_is_named(server: NullServer, 
 
 def test_two_races_do_not_use_one_index_at_the_same_time(server: NullServer, races: Races) -> None:
     first = races.start(server, "--race-id=first", "--track-params=period:60")
-    wait_until(lambda: [race for race in other_races(races.home) if race.claim.targets], first)
+    wait_until(lambda: [race for race in other_races(races.home) if race.claims], first)
     refused = races.run(server, "--quiet")
     assert refused.code == 1
     assert refused.error.startswith(f"esbench: race first (pid {first.pid}) uses orders of the same cluster now (wait")
@@ -138,7 +138,7 @@ def test_two_races_do_not_use_one_index_at_the_same_time(server: NullServer, rac
 
 def test_races_beside_each_other_are_in_the_records_of_both(server: NullServer, races: Races, tmp_path: Path) -> None:
     first = races.start(server, "--race-id=first", "--track-params=period:60", "--quiet")
-    wait_until(lambda: [race for race in other_races(races.home) if race.claim.targets], first)
+    wait_until(lambda: [race for race in other_races(races.home) if race.claims], first)
     (races.track / "track.yml").write_text(track("carts"))
     second = races.run(server, "--race-id=second")
     assert second.code == 0

@@ -38,7 +38,7 @@ SECRETS = {
 }
 ENCODED = [
     base64.b64encode(pair.encode()).decode()
-    for pair in (f"joe:{SECRETS['password']}", f"joe:{SECRETS['store']}", f"id:{SECRETS['key']}", f"joe:{SECRETS['proxy']}")
+    for pair in (*(f"joe:{SECRETS[name]}" for name in ("password", "store", "proxy")), f"id:{SECRETS['key']}")
 ]
 OPTIONS = "--client-options=basic_auth_user:joe,basic_auth_password:env:RACE_PASSWORD"
 PARAMS = {

@@ -45,6 +45,7 @@ DOORS = {
     "aiohttp": {"rally_python.runner_client"},
     "asyncmy": {"sql.connection"},
     "bokeh": {"report.html"},
+    "botocore": {"cluster"},
     "certifi": {"cluster"},
     "click": {"cli"},
     "cryptography": {"hosts.certificate"},
@@ -68,6 +69,7 @@ DOORS = {
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download", "publish.grafana"},
     "uvloop": {"null_server", "worker"},
+    "yarl": {"rally_python.runner_client"},
     "yaml": {"engine", "loadgen", "track.document"},
     "zstandard": {"corpus.archives", "create_track.documents"},
 }

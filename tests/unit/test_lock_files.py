@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-FULL = (".ci/requirements-test.txt", ("embedded", "test", "lint", "supply"))
-LOCKS = ((".ci/requirements.txt", ("embedded",)), FULL)
+FULL = (".ci/requirements-test.txt", ("embedded", "hosts", "test", "lint", "supply"))
+LOCKS = ((".ci/requirements.txt", ("embedded", "hosts")), FULL)
 PIN = re.compile(
     r"^([\w.-]+)(?:\[([\w,-]+)\])?==([\w.]+)(?: ; .*?)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.MULTILINE
 )

@@ -128,7 +128,7 @@ def searches(limit: float, service_per_s: float, *, constant: bool = False, **te
 
 def covered(found: list[FoundCapacity], truth: float) -> int:
     """How many known capacities have the truth in their interval."""
-    return sum(each.is_known and each.low_per_s <= truth <= each.high_per_s for each in found)
+    return sum(each.estimate_per_s is not None and each.low_per_s <= truth <= each.high_per_s for each in found)
 
 
 @pytest.mark.parametrize(("limit", "fewest"), [(50, 18), (100, 13), (200, 14)])

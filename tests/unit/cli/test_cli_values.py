@@ -154,7 +154,7 @@ def test_target_hosts_are_understood_in_each_of_rallys_forms(text: str, hosts: t
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"default": ["a"], "remote": ["b"]}', "2 clusters are named: default, remote .a race is of one cluster"),
+        ('{"default": ["a"], "remote": ["b"]}', "2 clusters are named: default, remote .give one of them alone"),
         ("{}", "no cluster is named"),
         ("[5]", r"--target-hosts: a number is not a host .say \["),
         ('["a"', r"not valid JSON at column 5: it ends too early"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -214,3 +215,21 @@ def test_what_is_missing_is_named(options: dict[str, str | None], said: str) -> 
         identity_of(options, {}, WHERE)
     assert raised.value.what == said
     assert "hush" not in str(raised.value)
+
+
+def test_a_session_has_the_keys_of_awss_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With botocore, which the extra aws brings."""
+    pytest.importorskip("botocore")
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = {KEYS.access_key_id}\naws_secret_access_key = {KEYS.secret_access_key}\n"
+    )
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    of_session = AwsSigner(AwsIdentity("us-east-1", "service"), now=lambda: NOW)
+    assert dict(of_session.headers("GET", "/", "es", EMPTY)) == dict(signer().headers("GET", "/", "es", EMPTY))
+    (tmp_path / "credentials").unlink()
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(UsageError, match="finds no credentials of AWS"):
+        AwsSigner(AwsIdentity("us-east-1", "service"))

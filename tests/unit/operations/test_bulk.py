@@ -195,7 +195,7 @@ def test_parameters_of_a_bulk_are_in_its_query(documents: PreparedDocuments) -> 
     (drawn, (exchange,)) = (started(program).draw(), started(program).exchanges)
     head = bytes(exchange.render(drawn)[0])
     assert head.startswith(
-        b"POST /orders/_bulk?pipeline=p+1&refresh=false&timeout=1m&require_alias=true HTTP/1.1\r\nHost: node:9200\r\n"
+        b"POST /orders/_bulk?pipeline=p%201&refresh=false&timeout=1m&require_alias=true HTTP/1.1\r\nHost: node:9200\r\n"
     )
     assert b"\r\nX-Opaque-Id: load\r\n" in head
 

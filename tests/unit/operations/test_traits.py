@@ -21,23 +21,24 @@ OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[3]
 MEASURED_TYPES = """
     bulk close-point-in-time composite composite-agg delete delete-async-search downsample esql esql-profile field-caps
-    get get-async-search http-requests index node-stats open-point-in-time paginated-search raw-request
+    get get-async-search http-requests index msearch node-stats open-point-in-time paginated-search raw-request
     read-after-write reindex
     run-until scroll-search search sql submit-async-search wait-for-current-snapshots-create wait-for-recovery
-    wait-for-snapshot-create
+    terms-enum wait-for-snapshot-create
 """
 IN_COMPOSITES = """
     close-point-in-time composite composite-agg delete-async-search esql field-caps get get-async-search
-    open-point-in-time paginated-search raw-request scroll-search search sleep sql submit-async-search
+    msearch open-point-in-time paginated-search raw-request scroll-search search sleep sql submit-async-search
+    terms-enum
 """
 LOAD = """
     bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
-    http-requests index node-stats open-point-in-time paginated-search read-after-write scroll-search search sql
-    submit-async-search
+    http-requests index msearch node-stats open-point-in-time paginated-search read-after-write scroll-search search sql
+    submit-async-search terms-enum
 """
 READING = """
-    close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search node-stats
-    open-point-in-time paginated-search scroll-search search sql submit-async-search
+    close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search msearch
+    node-stats open-point-in-time paginated-search scroll-search search sql submit-async-search terms-enum
 """
 # Everything that is said of any type, by what is said.
 STATED: dict[tuple[str, object], str] = {

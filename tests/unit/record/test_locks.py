@@ -193,5 +193,5 @@ def test_races_of_nodes_of_their_own_share_nothing() -> None:
 def test_the_lock_says_what_a_race_uses(esbench_home: Path) -> None:
     with RaceLock(esbench_home, "a") as lock:
         assert other_races(esbench_home) == (RunningRace("a", os.getpid()),)
-        lock.claim(CLAIM)
-        assert other_races(esbench_home) == (RunningRace("a", os.getpid(), CLAIM),)
+        lock.claim([CLAIM])
+        assert other_races(esbench_home) == (RunningRace("a", os.getpid(), (CLAIM,)),)

@@ -1,0 +1,131 @@
+"""The clusters of a race that has several: the default one, to which a task goes unless it names another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from esbench.cluster.client import Cluster, ClusterInfo
+from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.events.listeners import Listener
+from esbench.load.messages import Target
+from esbench.model import DEFAULT_CLUSTER, Challenge, Track
+from esbench.operations import OperationTypes
+from esbench.operations.base import TaskContext
+from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry
+from esbench.race.questions import AskedRequest
+from esbench.race.recording import RecordWriter
+from esbench.record.model import ClusterFacts
+from esbench.telemetry.device import Pulse, TaskSpan
+from esbench.telemetry.watch import Said
+
+
+class RacedClusters:
+    """Several clusters of the user's, by name, for the length of a race; what is asked of one is asked of the default.
+
+    The track is rendered for the default one's version.
+    """
+
+    def __init__(self, clusters: Mapping[str, RacedCluster]) -> None:
+        self.clusters: Mapping[str, RaceTarget] = clusters
+        self._default = clusters[DEFAULT_CLUSTER]
+
+    @property
+    def info(self) -> ClusterInfo:
+        return self._default.info
+
+    @property
+    def client(self) -> Cluster:
+        return self._default.client
+
+    @property
+    def needs_download(self) -> bool:
+        return False
+
+    @property
+    def pids(self) -> dict[str, int]:
+        return {}
+
+    @property
+    def health(self) -> str:
+        return self._default.health
+
+    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+        """Do nothing: clusters of the user's are not checked."""
+
+    def start(self, recording: RecordWriter) -> Target:
+        targets = {name: cluster.start(recording) for name, cluster in self.clusters.items()}
+        return replace(targets.pop(DEFAULT_CLUSTER), others=targets)
+
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
+        return self.clusters[context.task.cluster].questions(context, types)
+
+    def settle(self) -> None:
+        for cluster in self.clusters.values():
+            cluster.settle()
+
+    @contextmanager
+    def telemetry(
+        self,
+        recording: RecordWriter,
+        track: Track,
+        audience: Listener,
+        clock: Callable[[], float],
+        workers: tuple[int, ...],
+    ) -> Iterator[Telemetries]:
+        """Run the telemetry devices of each cluster while the steps run, as `RacedCluster.telemetry`."""
+        with ExitStack() as stack:
+            yield Telemetries(
+                {
+                    name: stack.enter_context(cluster.telemetry(recording, track, audience, clock, workers))
+                    for name, cluster in self.clusters.items()
+                }
+            )
+
+    def finish(self, recording: RecordWriter, track: Track) -> None:
+        for cluster in self.clusters.values():
+            cluster.finish(recording, track)
+
+    def explain(self, error: EsbenchError) -> str:
+        return self._default.explain(error)
+
+    def facts(self) -> Mapping[str, ClusterFacts]:
+        return {name: facts for cluster in self.clusters.values() for name, facts in cluster.facts().items()}
+
+
+class Telemetries:
+    """The telemetry of several clusters; what it says of a task is what its own cluster's says."""
+
+    def __init__(self, clusters: Mapping[str, StepTelemetry]) -> None:
+        self._clusters = clusters
+
+    @property
+    def follows_seconds(self) -> bool:
+        return any(telemetry.follows_seconds for telemetry in self._clusters.values())
+
+    def begin_step(self, step: int, tasks: Sequence[str]) -> None:
+        for telemetry in self._clusters.values():
+            telemetry.begin_step(step, tasks)
+
+    def pulse(self, pulse: Pulse) -> None:
+        for telemetry in self._clusters.values():
+            telemetry.pulse(pulse)
+
+    def end_step(self, step: int, spans: Sequence[TaskSpan], *, cut_short: bool = False) -> None:
+        for name, telemetry in self._clusters.items():
+            telemetry.end_step(step, [span for span in spans if span.cluster == name], cut_short=cut_short)
+
+    def news(self) -> Said:
+        return {task: said for telemetry in self._clusters.values() for task, said in telemetry.news().items()}
+
+
+def no_such_cluster(task: str, cluster: str, known: Sequence[str]) -> TrackError:
+    """Return the error for a task that is for a cluster which the race does not have."""
+    what = f'the race has no cluster "{cluster}"'
+    hint = did_you_mean(cluster, known) if len(known) > 1 else ""
+    return TrackError(
+        what,
+        where=f'task "{task}"',
+        hint=hint or f"""--target-hosts='{{"{DEFAULT_CLUSTER}": [...], "{cluster}": [...]}}'""",
+    )
