@@ -207,7 +207,7 @@ def _raced_cluster(
 def _knowing_secrets(options: RaceOptions) -> RaceOptions:
     """Return the options with the secrets of track parameters and node settings, which errors then hide, too.
 
-    Each of several clusters hides those of the others: one may tell what it was told of another.
+    Each of several clusters hides those of the others: one may repeat what it was sent about another.
     """
     secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
     given = (options.client_options, *(other.client_options for other in options.others.values()))
