@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.record.home import esbench_home
 
@@ -53,7 +54,7 @@ class RealNode:
 def real_node(folder: Path, distribution: str, cpus: set[int] | None = None) -> Iterator[RealNode]:
     """A node on some CPUs of the machine, or on all; its Java knows of no others. Its logs go into the folder."""
     options = EmbeddedOptions(
-        home=esbench_home(), race_id=f"benchmark-{os.getpid()}", logs=folder / "logs", distribution=distribution
+        home=esbench_home(), race_id=f"benchmark-{os.getpid()}", logs=folder / "logs", node=NodeOptions(distribution)
     )
     engine = EmbeddedEngine(options)
     all_cpus = os.sched_getaffinity(0)
