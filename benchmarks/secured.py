@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
+from getpass import getuser
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,7 +35,7 @@ from esbench.track.library import list_tracks
 DOCUMENTS, CLIENTS = 20_000, 16
 USER, PASSWORD = "bench", "s3cret:of,a user"
 CONFIG = """
-worker_processes 1; worker_cpu_affinity 10; daemon off; pid {folder}/pid; error_log {folder}/error.log;
+user {user}; worker_processes 1; worker_cpu_affinity 10; daemon off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 4096; }}
 http {{
   access_log off; keepalive_requests 1000000000; client_max_body_size 200m; client_body_temp_path {folder}/b;
@@ -67,7 +68,8 @@ def nginx(folder: Path, node: RealNode) -> Iterator[tuple[str, str]]:
     (folder / "users").write_text(f"{USER}:{hashed}")
     port, tls_port = free_ports(2)
     node_address = urlsplit(node.url).netloc
-    (folder / "nginx.conf").write_text(CONFIG.format(folder=folder, node=node_address, port=port, tls_port=tls_port))
+    config = CONFIG.format(folder=folder, node=node_address, port=port, tls_port=tls_port, user=getuser())
+    (folder / "nginx.conf").write_text(config)
     process = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")], stdin=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}"
