@@ -269,7 +269,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Challenge:
-    """One schedule of a track: its steps in order."""
+    """One schedule of a track: its steps in order. `left_out`: the names of tasks that a serverless service refuses."""
 
     name: str
     steps: tuple[Step, ...]
@@ -277,6 +277,7 @@ class Challenge:
     default: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)  # its `parameters`, for the track's own code
+    left_out: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -48,6 +48,7 @@ _NOT_FORMED = "_na_"  # in place of a UUID
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
+SERVERLESS, _OF_AWS_SERVERLESS = "serverless", "2.0.0"  # it does not say its version
 FIRST_ANSWER_S = 5.0  # for the first request to a cluster that may not be there
 _MAPPINGS_CHARACTERS = 200_000
 
@@ -256,6 +257,8 @@ class Cluster:
         nor OpenSearch.
         """
         limit_s = self.options.timeout_s if timeout_s is None else min(timeout_s, self.options.timeout_s)
+        if self.options.aws is not None and self.options.aws.service == "aoss":
+            return self._info_of_aws_serverless(limit_s)
         reply = self.request("GET", "/", ignore=(405,), timeout_s=limit_s, decode=decode_json)
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
@@ -273,6 +276,11 @@ class Cluster:
             name=hide(str(reply.get("cluster_name", ""))),
             uuid=hide(_uuid(reply)),
         )
+
+    def _info_of_aws_serverless(self, limit_s: float) -> ClusterInfo:
+        """Return the identity of a service that has none: it does not serve `/`, and lists its indices instead."""
+        self.request("GET", "/_cat/indices", params={"format": "json"}, timeout_s=limit_s)
+        return ClusterInfo("opensearch", _OF_AWS_SERVERLESS, build_flavor=SERVERLESS, name=self.urls[0])
 
     def _info_of_local_node(self) -> ClusterInfo:
         reply = self.request("GET", "/_nodes/_local/http")

@@ -164,6 +164,8 @@ def explain_http_error(request: str, status: int, reply: Any, options: ClientOpt
     `request` is method and path, for the message; `reply` is the decoded body, Elasticsearch's JSON or text.
     """
     kind, reason = (_shortened(Redactor(options.secrets())(text)) for text in _kind_and_reason(reply))
+    if "is not allowed" in reason and status in (401, 403):  # as domains of AWS refuse what they do not serve
+        return ClusterError(f"HTTP {status} {reason}", where=request)
     if status == 401:
         return _wrong_credentials(request, options)
     if status == 403 and options.aws is not None and "signature" in reason:
@@ -197,7 +199,7 @@ def _wrong_credentials(request: str, options: ClientOptions) -> ClusterError:
 
 
 def _kind_and_reason(reply: Any) -> tuple[str, str]:
-    error = reply.get("error", reply.get("message", "")) if isinstance(reply, Mapping) else reply
+    error = reply.get("error", reply.get("message", reply.get("Message", ""))) if isinstance(reply, Mapping) else reply
     if not isinstance(error, Mapping):
         return "", str(error or "")
     cause = error

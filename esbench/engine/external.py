@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from esbench.cluster.client import Cluster, ClusterInfo, known_form
+from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, known_form
 from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import ClientOptions, Host
 from esbench.engine.base import Endpoint
@@ -36,7 +36,7 @@ class ExternalEngine:
         infos = self._ask_all_hosts()
         self._check_same_cluster(infos)
         urls = tuple(host.url for host in self._hosts)
-        if infos[0].build_flavor != "serverless":  # where no health can be asked for
+        if infos[0].build_flavor != SERVERLESS:  # where no health can be asked for
             with Cluster(urls, replace(self._options, timeout_s=REQUEST_LIMIT_S)) as cluster:
                 _check_not_red(cluster)
         return Endpoint(urls)

@@ -24,7 +24,7 @@ from esbench.operations.administrative import (
     request,
     segment,
 )
-from esbench.operations.base import ADMINISTRATIVE, MEASURED, TaskContext
+from esbench.operations.base import ADMINISTRATIVE, MEASURED, OF_THE_CLUSTER, ON_NO_SERVERLESS, TaskContext
 from esbench.operations.parameters import Parameter, flag
 
 DATA_STREAMS = Feature("data streams", (7, 9), (1, 0))
@@ -101,14 +101,19 @@ _FEED = {"datafeed-id": Parameter("the datafeed's id", required=True)}
 _FEED_PATH = "{dialect.ml}/datafeeds/{datafeed-id}"
 _FORCE = {"force": Parameter("whatever its state is", (bool,), False)}
 _TIMEOUT = {"timeout": Parameter("how long the server waits for it", (str,))}
-_ilm = partial(request, feature=ILM)
+_ilm = partial(request, feature=ILM, traits=OF_THE_CLUSTER)
 _ml = partial(request, feature=ML)
 
+_NODES = replace(MEASURED, reads=True, not_on_serverless=ON_NO_SERVERLESS)
 TYPES = (
+    request("node-stats", "The statistics of all nodes.", "GET /_nodes/stats", {}, traits=_NODES),
     request(
-        "node-stats", "The statistics of all nodes.", "GET /_nodes/stats", {}, traits=replace(MEASURED, reads=True)
+        "put-settings",
+        "Change settings of the cluster.",
+        "PUT /_cluster/settings",
+        {"body": BODY},
+        traits=OF_THE_CLUSTER,
     ),
-    request("put-settings", "Change settings of the cluster.", "PUT /_cluster/settings", {"body": BODY}),
     request(
         "put-pipeline",
         "Create or replace an ingest pipeline.",

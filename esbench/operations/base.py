@@ -41,6 +41,7 @@ class Traits:
     any_server: its requests are the track's own, and may go to any HTTP server.
     waits_for_status: may wait for a cluster status: `wait_for_status` in `request-params`.
     node_features: the features that it needs of a node that esbench starts.
+    not_on_serverless: the distributions whose serverless services refuse it (Elastic's, Amazon's).
     """
 
     administrative: bool
@@ -55,6 +56,7 @@ class Traits:
     any_server: bool
     waits_for_status: bool
     node_features: frozenset[str]
+    not_on_serverless: frozenset[str]
 
 
 MEASURED = Traits(
@@ -70,11 +72,14 @@ MEASURED = Traits(
     any_server=False,
     waits_for_status=False,
     node_features=frozenset(),
+    not_on_serverless=frozenset(),
 )
 REQUEST = replace(MEASURED, in_composite=True)
 READ = replace(REQUEST, reads=True)
 MEASURED_ONCE = replace(MEASURED, load=False)
 ADMINISTRATIVE = replace(MEASURED_ONCE, administrative=True)
+ON_NO_SERVERLESS = frozenset({"elasticsearch", "opensearch"})
+OF_THE_CLUSTER = replace(ADMINISTRATIVE, not_on_serverless=ON_NO_SERVERLESS)
 
 
 @dataclass(frozen=True, kw_only=True)

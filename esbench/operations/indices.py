@@ -29,7 +29,7 @@ from esbench.operations.administrative import (
     running,
     segment,
 )
-from esbench.operations.base import ADMINISTRATIVE, TaskContext
+from esbench.operations.base import ADMINISTRATIVE, OF_THE_CLUSTER, TaskContext
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.templates import with_settings
@@ -161,6 +161,7 @@ def _refuse_expected(params: Mapping[str, Any], where: str) -> None:
 
 
 _ALL = Parameter("the index or indices; those of the track by default", (str, list))
+_AMAZONS = frozenset({"opensearch"})  # has no _refresh
 
 TYPES = (
     AdministrativeType(
@@ -188,6 +189,7 @@ TYPES = (
         "Make everything that was written visible to searches.",
         {"index": _ALL, "request-params": QUERY},
         _refresh,
+        traits=replace(ADMINISTRATIVE, not_on_serverless=_AMAZONS),
     ),
     AdministrativeType(
         "force-merge",
@@ -199,12 +201,14 @@ TYPES = (
             "request-params": QUERY,
         },
         _force_merge,
+        traits=OF_THE_CLUSTER,
     ),
     AdministrativeType(
         "index-stats",
         "Index statistics, optionally until a value is as expected.",
         {"index": Parameter("the index or indices; all by default", (str, list)), "condition": CONDITION},
         _stats,
+        traits=OF_THE_CLUSTER,
     ),
     AdministrativeType(
         "assert-count",
@@ -214,7 +218,7 @@ TYPES = (
             "expected": Parameter("a number, or acknowledged: what the race's writes got acknowledged", (int, str)),
         },
         _count,
-        traits=replace(ADMINISTRATIVE, compares_counts=True),
+        traits=replace(ADMINISTRATIVE, compares_counts=True, not_on_serverless=_AMAZONS),
         asks_index=True,
         refuse=_refuse_expected,
     ),

@@ -25,7 +25,7 @@ from esbench.operations.administrative import (
     running,
     segment,
 )
-from esbench.operations.base import MEASURED_ONCE, TaskContext
+from esbench.operations.base import MEASURED_ONCE, OF_THE_CLUSTER, ON_NO_SERVERLESS, TaskContext
 from esbench.operations.parameters import Parameter
 from esbench.requests.exchange import RequestFailed, ScriptSession
 
@@ -121,6 +121,7 @@ TYPES = (
             "shrink-node": Parameter("the node's name; the first data node by default"),
         },
         running(shrink),
+        traits=OF_THE_CLUSTER,
     ),
     AdministrativeType(
         "downsample",
@@ -133,7 +134,7 @@ TYPES = (
             "request-params": QUERY,
         },
         in_turn(_downsample),
-        traits=MEASURED_ONCE,
+        traits=replace(MEASURED_ONCE, not_on_serverless=ON_NO_SERVERLESS),
         feature=DOWNSAMPLING,
     ),
     AdministrativeType(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from esbench.operations.administrative import (
     running,
     segment,
 )
-from esbench.operations.base import MEASURED_ONCE, TaskContext
+from esbench.operations.base import MEASURED_ONCE, OF_THE_CLUSTER, ON_NO_SERVERLESS, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.operations.replies import judge_shards
 from esbench.requests.exchange import RequestFailed, ScriptSession
@@ -103,6 +104,7 @@ _REQUEST = {
     "request-params": QUERY,
 }
 _RECHECK = {_BETWEEN: Parameter("seconds between two looks", SECONDS, 1, duration=True)}
+_WAITS = replace(MEASURED_ONCE, not_on_serverless=ON_NO_SERVERLESS)
 
 TYPES = (
     request(
@@ -110,19 +112,24 @@ TYPES = (
         "Register a snapshot repository.",
         "PUT /_snapshot/{repository}",
         {**_REPOSITORY, "body": BODY},
+        traits=OF_THE_CLUSTER,
     ),
     request(
         "delete-snapshot-repository",
         "Forget a snapshot repository; its files stay.",
         "DELETE /_snapshot/{repository}",
         _REPOSITORY,
+        traits=OF_THE_CLUSTER,
     ),
-    AdministrativeType("create-snapshot", "Take a snapshot.", _REQUEST, running(partial(_snapshot, "PUT"))),
+    AdministrativeType(
+        "create-snapshot", "Take a snapshot.", _REQUEST, running(partial(_snapshot, "PUT")), traits=OF_THE_CLUSTER
+    ),
     AdministrativeType(
         "restore-snapshot",
         "Restore a snapshot, or the indices of it that the body names.",
         _REQUEST,
         running(partial(_snapshot, "POST /_restore")),
+        traits=OF_THE_CLUSTER,
     ),
     AdministrativeType(
         "wait-for-snapshot-create",
@@ -130,14 +137,14 @@ TYPES = (
         {**_SNAPSHOT, **_RECHECK},
         _wait_until_taken,
         unit="bytes",
-        traits=MEASURED_ONCE,
+        traits=_WAITS,
     ),
     AdministrativeType(
         "wait-for-current-snapshots-create",
         "Wait until no snapshot of a repository is being taken.",
         {**_REPOSITORY, **_RECHECK, "request-params": QUERY},
         _wait_for_current,
-        traits=MEASURED_ONCE,
+        traits=_WAITS,
     ),
     AdministrativeType(
         "wait-for-recovery",
@@ -145,6 +152,6 @@ TYPES = (
         {"index": Parameter("the index or indices", (str, list), required=True), **_RECHECK},
         _wait_for_recovery,
         unit="bytes",
-        traits=MEASURED_ONCE,
+        traits=_WAITS,
     ),
 )

@@ -25,7 +25,7 @@ from esbench.operations.administrative import (
     segment,
     sending,
 )
-from esbench.operations.base import TaskContext
+from esbench.operations.base import ADMINISTRATIVE, OF_THE_CLUSTER, TaskContext, Traits
 from esbench.operations.parameters import Parameter, flag
 from esbench.requests.exchange import Run, ScriptSession
 
@@ -188,7 +188,9 @@ _INDICES = {
 }
 
 
-def _types(kind: _Kind, has_patterns: bool = True) -> tuple[AdministrativeType, AdministrativeType]:
+def _types(
+    kind: _Kind, has_patterns: bool = True, traits: Traits = ADMINISTRATIVE
+) -> tuple[AdministrativeType, AdministrativeType]:
     """Return the types that create and delete templates of a kind; `has_patterns`: indices match these templates."""
     return (
         AdministrativeType(
@@ -196,6 +198,7 @@ def _types(kind: _Kind, has_patterns: bool = True) -> tuple[AdministrativeType, 
             f"Create the track's {kind.word} templates, or one from its own body.",
             _CREATE,
             in_turn(partial(_create, kind)),
+            traits=traits,
             feature=kind.feature,
             idle=partial(_idleness, kind),
         ),
@@ -205,6 +208,7 @@ def _types(kind: _Kind, has_patterns: bool = True) -> tuple[AdministrativeType, 
             f"{', and the indices of their patterns' if has_patterns else ''}.",
             {**_DELETE, **(_INDICES if has_patterns else {}), "request-params": QUERY},
             partial(_delete, kind),
+            traits=traits,
             feature=kind.feature,
             deleted=partial(_deleted, kind) if has_patterns else lambda params, track: (),
         ),
@@ -218,4 +222,4 @@ _COMPOSABLE = _Kind(
 _COMPONENT = _Kind(
     "component", "component", "/_component_template", attrgetter("component"), _composable_body, COMPOSABLE
 )
-TYPES = (*_types(_LEGACY), *_types(_COMPOSABLE), *_types(_COMPONENT, has_patterns=False))
+TYPES = (*_types(_LEGACY, traits=OF_THE_CLUSTER), *_types(_COMPOSABLE), *_types(_COMPONENT, has_patterns=False))

@@ -13,7 +13,7 @@ from typing import Any
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, AdministrativeType, ask, at, query_of, running, segment
-from esbench.operations.base import ADMINISTRATIVE, MEASURED_ONCE, TaskContext
+from esbench.operations.base import ADMINISTRATIVE, MEASURED_ONCE, OF_THE_CLUSTER, TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.requests.exchange import RequestFailed, Run, ScriptSession
 
@@ -153,7 +153,7 @@ TYPES = (
             "request-params": Parameter("wait_for_status, wait_for_no_relocating_shards, timeout ...", (dict,)),
         },
         _health,
-        traits=replace(ADMINISTRATIVE, waits_for_status=True),
+        traits=replace(OF_THE_CLUSTER, waits_for_status=True),
     ),
     AdministrativeType(
         "sleep",

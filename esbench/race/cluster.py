@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
-from esbench.cluster.client import Cluster, ClusterInfo, IndexIdentity
+from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
@@ -144,7 +144,8 @@ class RacedCluster:
     @property
     def health(self) -> str:
         """The health of an external cluster; "" of a node that the race starts."""
-        return str(self.client.health()["status"]) if self._options.hosts else ""
+        is_known = self._options.hosts and self.info.build_flavor != SERVERLESS
+        return str(self.client.health()["status"]) if is_known else ""
 
     @property
     def pids(self) -> dict[str, int]:
@@ -224,8 +225,7 @@ class RacedCluster:
         with Cluster(self.client.urls, limited) as cluster:
             scene = Scene(cluster, self.info, track.targets, self._folder.logs, self.pids, workers)
             with watching(
-                *(self._options, scene, self._progress),
-                *(recording, audience, clock, self.facts),
+                *(self._options, scene, self._progress, recording, audience, clock, self.facts),
                 cluster=self._name,
             ) as telemetry:
                 yield telemetry

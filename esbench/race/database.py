@@ -133,8 +133,7 @@ class RacedDatabase:
         """Run the telemetry devices that ask no cluster while the steps run; put their results into the record."""
         scene = Scene(None, self.info, track.targets, self._folder.logs, self.pids, workers)
         with watching(
-            *(self._options, scene, self._progress),
-            *(recording, audience, clock, self.facts),
+            *(self._options, scene, self._progress, recording, audience, clock, self.facts),
         ) as telemetry:
             yield telemetry
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from esbench.cluster.client import SERVERLESS
 from esbench.errors import ClusterError, did_you_mean
 from esbench.telemetry.device import Device, NodeNames, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.node_aggregates import COLUMNS, of_task
@@ -67,7 +68,7 @@ class Nodes(Device):
         return super().interval_s or _INTERVAL_S
 
     def begin(self) -> None:
-        if self.scene.info.build_flavor == "serverless":
+        if self.scene.info.build_flavor == SERVERLESS:
             raise Unseen("serverless projects do not report on their nodes")
 
     def sample(self) -> Iterable[Reading]:

@@ -84,7 +84,8 @@ def load_track(
     faults.each(builder.operation, builder.operations.values())
     challenges = _challenges(node, builder)
     if renderer.context.build_flavor == "serverless":
-        challenges = tuple(for_serverless(challenge) for challenge in challenges)
+        of = renderer.context.distribution
+        challenges = tuple(for_serverless(challenge, operation_types, of) for challenge in challenges)
     builder.refuse_unknown_types()
     corpora = faults.each(
         lambda corpus: _corpus(corpus, indices or data_streams, faults),

@@ -50,18 +50,22 @@ def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence
     return replace(challenge, steps=steps)
 
 
-def for_serverless(challenge: Challenge) -> Challenge:
-    """Return the challenge without tasks that have, or whose operations have, run-on-serverless: false.
+def for_serverless(challenge: Challenge, types: OperationTypes, distribution: str) -> Challenge:
+    """Return the challenge without tasks that a serverless service of this distribution refuses.
 
-    A task's own value counts before that of its operation. It may have no task left.
+    Left out are those with run-on-serverless: false, themselves or in their operation, and, unless that is true, those
+    of operation types that the service has not. It may have no task left.
     """
 
     def stays(task: Task) -> bool:
-        said = task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))
-        return str(said).lower() != "false"
+        said = str(task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))).lower()
+        if said in ("true", "false") or task.operation.python:
+            return said != "false"
+        return task.operation.type not in types or distribution not in types.of(task.operation).traits.not_on_serverless
 
     steps = tuple(kept for step in challenge.steps if (kept := _filtered(step, stays)) is not None)
-    return replace(challenge, steps=steps)
+    left_out = tuple(task.name for task in challenge.tasks if not stays(task))
+    return replace(challenge, steps=steps, left_out=left_out)
 
 
 def _filtered(step: Step, stays: Callable[[Task], bool]) -> Step | None:
@@ -189,6 +193,9 @@ def warnings_of(track: Track, challenge: Challenge, operations: OperationTypes) 
             kind = operations.of(task.operation)
             if why := kind.idleness(task.operation.params, track.templates):
                 yield f'task "{task.name}": {why}'
+    if challenge.left_out:
+        names = ", ".join(challenge.left_out)
+        yield f"left out on serverless: {names} (run-on-serverless: true races a task all the same)"
     yield from _wide_steps(challenge)
 
 

@@ -14,7 +14,7 @@ import pytest
 from esbench.errors import UsageError
 from esbench.model import Operation
 from esbench.operations import builtin_operations
-from esbench.operations.base import MEASURED, Traits
+from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits
 from esbench.rally_python.operations import TrackOperationTypes
 
 OPERATIONS = TrackOperationTypes(builtin_operations())
@@ -58,6 +58,13 @@ STATED: dict[tuple[str, object], str] = {
     ("any_server", True): "http-requests raw-request",
     ("waits_for_status", True): "cluster-health",
     ("node_features", frozenset({"reindex"})): "reindex",
+    ("not_on_serverless", ON_NO_SERVERLESS): """
+        cluster-health create-ilm-policy create-index-template create-snapshot create-snapshot-repository
+        delete-ilm-policy delete-index-template delete-snapshot-repository downsample force-merge index-stats
+        node-stats put-settings restore-snapshot shrink-index wait-for-current-snapshots-create wait-for-recovery
+        wait-for-snapshot-create
+    """,
+    ("not_on_serverless", frozenset({"opensearch"})): "assert-count refresh",
     ("node_features", frozenset({"ingest-processors"})): "put-pipeline",
 }
 USUAL = Traits(
@@ -73,6 +80,7 @@ USUAL = Traits(
     any_server=False,
     waits_for_status=False,
     node_features=frozenset(),
+    not_on_serverless=frozenset(),
 )
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpora import bodies_of
-from track_files import load, task_named
+from track_files import context, load, task_named
 
 from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
+from esbench.operations import builtin_operations
 from esbench.race.confinement import refuse_names_of_others
+from esbench.race.loading import load_with_python
 from esbench.record.index_prefix import INDEX_PREFIX
 from esbench.track.library import find_track, list_tracks
 from esbench.track.rendering import takes_parameter
@@ -54,6 +56,15 @@ def documented_parameters(name: str) -> set[str]:
 
 def test_the_published_workloads_are_there() -> None:
     assert {"orders", "keyword", "ingest", "order-analytics", "percolator", "mixed"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_indices_have_no_settings_on_serverless(name: str) -> None:
+    own = replace(context("8.11.0"), build_flavor="serverless")
+    path = find_track(name, None)
+    track = load_with_python(path, own, builtin_operations(), path.parent).track
+    assert track.indices
+    assert not [index.name for index in track.indices if "settings" in index.body]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
