@@ -1,4 +1,4 @@
-# esbench, for clusters that run elsewhere: docker build -t esbench . && docker run --rm -v esbench:/esbench esbench --help
+# esbench in a container: docker build -t esbench . && docker run --rm -v esbench:/esbench esbench --help
 FROM python:3.13 AS build
 WORKDIR /src
 COPY .ci/requirements.txt ./
@@ -11,7 +11,7 @@ RUN /opt/esbench/bin/pip install --no-cache-dir --no-deps .
 FROM python:3.13-slim
 COPY --from=build /opt/esbench /opt/esbench
 RUN useradd --uid 64000 --no-create-home esbench && install -d -o esbench /esbench
-USER esbench
+USER 64000
 ENV PATH=/opt/esbench/bin:$PATH ESBENCH_HOME=/esbench
 VOLUME /esbench
 ENTRYPOINT ["esbench"]

@@ -27,11 +27,12 @@ test-quickly: test-units  ## run the unit tests, and races and their driver over
 test-units: $(READY)  ## run the unit tests
 	$(PYTEST) -n logical --dist loadfile tests/unit
 
-lint: $(READY_TOOLS)  ## style, types, and what bandit has to say
+lint: $(READY_TOOLS)  ## style, types, what bandit has to say, and the Dockerfile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/bandit --quiet --recursive -ll esbench
 	$(BIN)/mypy
+	if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint Dockerfile; fi
 
 locked:  ## make .venv anew, of exactly the files whose sha256 is in the lock file; then make test, make lint ...
 	$(PYTHON) -m venv --clear $(VENV)

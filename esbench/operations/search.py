@@ -73,7 +73,8 @@ def _template(context: TaskContext, path: str, body: Any, further: Mapping[str, 
         query["routing"] = params["routing"]
     is_plain = not flag(params.get("response-compression-enabled"), True)
     headers = {"Accept-Encoding": "identity"} if is_plain else {}
-    return template_of(context, "GET", path, query={**query, **(further or {})}, headers=headers, body=body or None)
+    method = "POST" if context.signs else "GET"  # AWS may drop the body of a GET, and then refuses its signature
+    return template_of(context, method, path, query={**query, **(further or {})}, headers=headers, body=body or None)
 
 
 def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,3 +154,11 @@ def test_headers_of_a_raw_request_are_its_own() -> None:
 )
 def test_a_wrong_raw_request_is_told(params: dict[str, Any], message: str) -> None:
     assert failure("raw-request", params) == f'task "t": {message}'
+
+
+def test_a_search_that_is_signed_is_a_post() -> None:
+    """AWS may drop the body of a GET, and then refuses its signature."""
+    signed = replace(context("search", {"index": "orders", "body": {"size": 1}}), signs=True)
+    program = compiled(signed).client(0, b"Host: h\r\n")
+    assert not isinstance(program, Script)
+    assert requests(program)[0].startswith(b"POST /orders/_search ")
