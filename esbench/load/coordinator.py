@@ -177,9 +177,9 @@ class Coordinator:
         """The writes of the race so far."""
         return self._ledger
 
-    def count_as_acknowledged(self, index: str, documents: int) -> None:
-        """Record the number of documents that an index holds before the race writes to it."""
-        self._ledger.acknowledge(index, documents)
+    def count_as_acknowledged(self, index: str, documents: int, cluster: str) -> None:
+        """Record the number of documents that an index of a cluster holds before the race writes to it."""
+        self._ledger.of(cluster).acknowledge(index, documents)
 
     def cancel(self) -> None:
         """Take no new arrivals, in this step and in any later one; the running `run` then raises Cancelled.

@@ -210,8 +210,8 @@ def _knowing_secrets(options: RaceOptions) -> RaceOptions:
     Each of several clusters hides those of the others: one may repeat what it was sent about another.
     """
     secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
-    given = (options.client_options, *(other.client_options for other in options.others.values()))
-    secrets += tuple(secret for each in given[len(given) == 1 :] for secret in each.secrets())
+    for each in (options.client_options, *(other.client_options for other in options.others.values())):
+        secrets += each.secrets()
     others = {
         name: replace(other, client_options=replace(other.client_options, other_secrets=secrets))
         for name, other in options.others.items()
@@ -468,11 +468,13 @@ def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:
             target.clusters[task.cluster].dialect.require(feature, f'task "{task.name}"')
 
 
-def _count_what_is_there(raced: RacedTrack, cluster: RaceTarget, coordinator: Coordinator) -> None:
-    """Count documents that the race does not write itself, if operations compare counts."""
-    traits = [raced.types.of(task.operation).traits for task in raced.challenge.tasks]
-    if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
-        return
-    for name in raced.track.targets:
-        if (count := cluster.client.count(name)) is not None:
-            coordinator.count_as_acknowledged(name, count)
+def _count_what_is_there(raced: RacedTrack, clusters: RaceTarget, coordinator: Coordinator) -> None:
+    """Count documents that the race does not write itself, in each cluster whose operations compare counts."""
+    for cluster, target in clusters.clusters.items():
+        tasks = [task for task in raced.challenge.tasks if task.cluster == cluster]
+        traits = [raced.types.of(task.operation).traits for task in tasks]
+        if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
+            continue
+        for name in raced.track.targets:
+            if (count := target.client.count(name)) is not None:
+                coordinator.count_as_acknowledged(name, count, cluster)
