@@ -30,7 +30,7 @@ from null_nginx import null_nginx
 from programs import need, race_command
 from tabulate import tabulate
 
-from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.cluster.options import Access, ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -109,7 +109,7 @@ async def reconnect(url: str, requests: int, clients: int = 8) -> None:
     hosts = Hosts(parse_hosts([url], None)[0], ClientOptions(), lost=lambda: None, back=lambda: None)
     exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: x\r\n\r\n",), judge_found)
     program = SimpleNamespace(exchanges=(exchange,), draw=lambda: None)
-    made = [TemplateClient(slot, Route(hosts, None, b"", 10), program) for slot in range(clients)]
+    made = [TemplateClient(slot, Route(hosts, Access(), b"", 10), program) for slot in range(clients)]
     for client in made:
         await client.connect()
     ended, start_ns = asyncio.Event(), clock_ns()

@@ -16,7 +16,7 @@ import trustme
 from driver import Driver, NullServerFactory, get, task
 from raw_server import CLOSE, RESET, RawServer, reply, serve
 
-from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.cluster.options import Access, ClientOptions, parse_hosts
 from esbench.errors import ClusterError
 from esbench.load.client import Client, Route
 from esbench.load.coordinator import Cancelled
@@ -162,7 +162,7 @@ async def test_a_connection_may_be_lost_before_its_request_is_sent(server: NullS
 
     (host,), _ = parse_hosts(server.url)
     hosts = Hosts([host], ClientOptions(), lost=lambda: None, back=lambda: None)
-    client = CutAtOnce(0, Route(hosts, None, b"", 5), Nothing())
+    client = CutAtOnce(0, Route(hosts, Access(), b"", 5), Nothing())
     client.loop = Closed()
     await client.connect()
     with pytest.raises(RequestFailed, match="as soon as it was open"):

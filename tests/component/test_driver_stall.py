@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from driver import Driver, NullServerFactory, get
 
-from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.cluster.options import Access, ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -152,7 +152,7 @@ async def _stall(url: str, clients: int) -> Tally:
 
     exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: test\r\n\r\n",), judge)
     program = SimpleNamespace(exchanges=(exchange,), draw=lambda: None)
-    route = Route(hosts, None, b"", 10)
+    route = Route(hosts, Access(), b"", 10)
     made = [TemplateClient(slot, route, program) for slot in range(clients)]  # type: ignore[arg-type]
     for client in made:
         await client.connect()

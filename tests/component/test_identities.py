@@ -18,7 +18,7 @@ from tunnels import TunnelProxy
 from esbench.null_server import NullServer
 
 AWS = {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "wJalr+/EXAMPLE", "region": "eu-west-1"}
-TEMPORARY = {**AWS, "service": "aoss", "session_token": "t0ken/of+a=session"}
+TEMPORARY = {**AWS, "session_token": "t0ken/of+a=session"}
 ENCODED = base64.b64encode(b"id:key").decode()
 RUNNER = """
 from esrally.driver import runner
@@ -46,7 +46,7 @@ IDENTITIES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "api key": ({"tokens": [f"ApiKey {ENCODED}"]}, {"api_key": "id:key"}),
     "bearer": ({"tokens": ["Bearer eyJ.abc-_~+/="]}, {"bearer_auth": "eyJ.abc-_~+/="}),
     "domain": ({"aws": AWS}, options_of(AWS)),
-    "serverless": ({"aws": TEMPORARY}, options_of(TEMPORARY)),
+    "temporary": ({"aws": TEMPORARY}, options_of(TEMPORARY)),
 }
 
 

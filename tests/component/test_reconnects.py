@@ -14,7 +14,7 @@ import trustme
 import uvloop
 from driver import NullServerFactory
 
-from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.cluster.options import Access, ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -55,7 +55,7 @@ async def _closed_loop(url: str, tls: ssl.SSLContext | None, requests: int) -> i
     hosts = Hosts(parse_hosts([url], None)[0], ClientOptions(), lost=lambda: None, back=lambda: None)
     exchange = Exchange("", lambda drawn: (b"GET /orders/_doc/1 HTTP/1.1\r\nHost: test\r\n\r\n",), judge_found)
     program = SimpleNamespace(exchanges=(exchange,), draw=lambda: None)
-    client = TemplateClient(0, Route(hosts, tls, b"", 10), program)  # type: ignore[arg-type]
+    client = TemplateClient(0, Route(hosts, Access(tls), b"", 10), program)  # type: ignore[arg-type]
     await client.connect()
     ended, errors = asyncio.Event(), 0
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from raw_server import CLOSE, Action, RawServer, Request
 
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -74,7 +74,7 @@ async def measured(host: Host) -> tuple[Times, Tally]:
         for name in ("write", "read")
     )
     program = SimpleNamespace(exchanges=exchanges, draw=lambda: None)
-    client = SlowToConnect(0, Route(hosts, None, b"", 5), program)  # type: ignore[arg-type]
+    client = SlowToConnect(0, Route(hosts, Access(), b"", 5), program)  # type: ignore[arg-type]
     await client.connect()
     ended, start_ns = asyncio.Event(), clock_ns()
     times = Times(WholeTime(start_ns))

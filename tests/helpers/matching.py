@@ -16,7 +16,7 @@ from itertools import count
 from statistics import median
 from typing import Any, TypeVar
 
-from esbench.cluster.options import ClientOptions, parse_hosts
+from esbench.cluster.options import Access, ClientOptions, parse_hosts
 from esbench.load.client import Route, TemplateClient
 from esbench.load.hosts import Hosts
 from esbench.load.hot import clock_ns
@@ -240,7 +240,7 @@ async def _drive(
     """An open loop alone; or a closed one, beside an open one of which the server's rules know nothing."""
     hosts, options = parse_hosts([url], ClientOptions())
     headers = header_lines(hosts[0], options)
-    route = Route(Hosts(hosts, options, lost=_nothing, back=_nothing), None, headers, options.timeout_s)
+    route = Route(Hosts(hosts, options, lost=_nothing, back=_nothing), Access(), headers, options.timeout_s)
     numbers = count()
 
     def clients_of(index: bytes, how_many: int) -> list[TemplateClient]:

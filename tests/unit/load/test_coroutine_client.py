@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.load.client import Route
 from esbench.load.coroutine_client import CoroutineClient
 from esbench.load.failures import Failures
@@ -32,7 +32,7 @@ class Waiting(CoroutineClient):
 def test_a_request_that_is_cancelled_after_a_timed_out_one_is_no_timeout() -> None:
     async def given_up() -> list[str | None]:
         hosts = Hosts([Host("127.0.0.1")], ClientOptions(), lost=lambda: None, back=lambda: None)
-        client = Waiting(Route(hosts, None, b"", 60.0, Failures(Redactor(())), False, Inbox()))
+        client = Waiting(Route(hosts, Access(), b"", 60.0, Failures(Redactor(())), False, Inbox()))
         begun = [True, True]
 
         def freed(_: object) -> None:

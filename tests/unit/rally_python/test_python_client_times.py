@@ -9,6 +9,7 @@ from typing import Any
 
 from held_clients import counted
 
+from esbench.cluster.options import Access
 from esbench.load.client import Route
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
@@ -46,7 +47,7 @@ class Turns:
 
 async def test_what_a_runner_does_after_its_last_reply_is_lag_of_the_next_arrival() -> None:
     hosts = SimpleNamespace(home=lambda slot: None)
-    client = PythonClient(0, Route(hosts, None, b"", 5), Turns(3), None)  # type: ignore[arg-type]
+    client = PythonClient(0, Route(hosts, Access(), b"", 5), Turns(3), None)  # type: ignore[arg-type]
     start_ns = clock_ns()
     recorder, ended = Recorder(WholeTime(start_ns), is_open=True), asyncio.Event()
     # the second arrival is due while the first iteration goes on, the third while the second one does
