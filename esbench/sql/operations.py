@@ -103,7 +103,7 @@ class _Bulk(BulkProgram):
     """Bulks of rows: each is one INSERT."""
 
     def __init__(self, context: TaskContext) -> None:
-        self._columns = {str(each.path): columns_of(each) for each in context.documents}
+        self._columns = {each.key: columns_of(each) for each in context.documents}
         super().__init__(replace(context, documents=tuple(map(RowDocuments.of, context.documents))))
 
     def client(self, slot: int, headers: bytes) -> Any:

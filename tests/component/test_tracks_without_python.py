@@ -46,7 +46,7 @@ async def run() -> None:
     shares = deal(Step(tasks), [[0]], types, stock)[0]
     message = Prepare(0, shares, target, stock, seed=1, race_id="r", abort_on_error=True, ledger=Ledger())
     reached = Hosts(target.hosts, options, lost=print, back=print)
-    for share in await Preparation(types).shares(message, reached, Ledger()):
+    for share in await Preparation(types).shares(message, {{"default": reached}}, Ledger()):
         ended.clear()
         share.set_up(WholeTime(clock_ns()), 1, ended.set, print)
         share.begun = True
