@@ -301,7 +301,7 @@ def watching(
         audience.read(device, reading)
 
     devices = [chosen.kind(scene, chosen.params) for chosen in options.telemetry]
-    telemetry = Telemetry(scene.asked, scene.targets, devices, clock, keep)
+    telemetry = Telemetry(scene.asked, scene.targets, devices, clock, keep, cluster)
     try:
         with telemetry:
             yield telemetry

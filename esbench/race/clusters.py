@@ -77,10 +77,10 @@ class RacedClusters:
         """Run the telemetry devices of each cluster while the steps run, as `RacedCluster.telemetry`."""
         with ExitStack() as stack:
             yield Telemetries(
-                {
-                    name: stack.enter_context(cluster.telemetry(recording, track, audience, clock, workers))
-                    for name, cluster in self.clusters.items()
-                }
+                [
+                    stack.enter_context(cluster.telemetry(recording, track, audience, clock, workers))
+                    for cluster in self.clusters.values()
+                ]
             )
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
@@ -97,27 +97,31 @@ class RacedClusters:
 class Telemetries:
     """The telemetry of several clusters; what it says of a task is what its own cluster's says."""
 
-    def __init__(self, clusters: Mapping[str, StepTelemetry]) -> None:
+    def __init__(self, clusters: Sequence[StepTelemetry]) -> None:
         self._clusters = clusters
 
     @property
     def follows_seconds(self) -> bool:
-        return any(telemetry.follows_seconds for telemetry in self._clusters.values())
+        return any(telemetry.follows_seconds for telemetry in self._clusters)
 
     def begin_step(self, step: int, tasks: Sequence[str]) -> None:
-        for telemetry in self._clusters.values():
+        for telemetry in self._clusters:
             telemetry.begin_step(step, tasks)
 
     def pulse(self, pulse: Pulse) -> None:
-        for telemetry in self._clusters.values():
+        for telemetry in self._clusters:
             telemetry.pulse(pulse)
 
     def end_step(self, step: int, spans: Sequence[TaskSpan], *, cut_short: bool = False) -> None:
-        for name, telemetry in self._clusters.items():
-            telemetry.end_step(step, [span for span in spans if span.cluster == name], cut_short=cut_short)
+        for telemetry in self._clusters:
+            telemetry.end_step(step, spans, cut_short=cut_short)
 
     def news(self) -> Said:
-        return {task: said for telemetry in self._clusters.values() for task, said in telemetry.news().items()}
+        found: Said = {}
+        for telemetry in self._clusters:
+            for task, said in telemetry.news().items():
+                found.setdefault(task, {}).update(said)
+        return found
 
 
 def no_such_cluster(task: str, cluster: str, known: Sequence[str]) -> TrackError:

@@ -18,6 +18,7 @@ from typing import Any
 from esbench.cluster.client import Cluster
 from esbench.errors import EsbenchError
 from esbench.errors.reasons import form_fault, reason_of
+from esbench.model import DEFAULT_CLUSTER
 from esbench.telemetry import statistics
 from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan, Unseen
 from esbench.telemetry.series import Continued, SeriesOf
@@ -35,7 +36,8 @@ class Telemetry:
     """Observes a race with some devices, over a separate connection to the cluster, if it has one. A context manager.
 
     `targets` are the track's indices and data streams; `clock` is the race's, in seconds; `keep` gets (device's name,
-    reading, time in seconds of that clock) for each reading, in the thread of its device.
+    reading, time in seconds of that clock) for each reading, in the thread of its device. `name`: the cluster's; its
+    counters and devices say nothing of tasks of other clusters, and devices that ask no cluster say it of all tasks.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class Telemetry:
         devices: Sequence[Device],
         clock: Callable[[], float],
         keep: Callable[[str, Reading, float], None],
+        name: str = DEFAULT_CLUSTER,
     ) -> None:
         self._cluster = cluster
+        self._name = name
         self._targets = tuple(targets)
         self._devices = [Watched(device, clock, keep) for device in devices]
         self._said: Said = {}
@@ -93,13 +97,14 @@ class Telemetry:
 
         After a step that was `cut_short` the counters are not read: the cluster may be gone.
         """
+        own = [span for span in spans if span.cluster == self._name]
         if not cut_short:
             earlier, self._after = self._after, self._counters()
             work = statistics.work(earlier, self._after)
-            for span in spans if self._cluster is not None else ():
+            for span in own if self._cluster is not None else ():
                 self._said[step, span.task] = {"cluster": work}
         for device in self._devices:
-            device.end_step(step, spans)
+            device.end_step(step, own if device.device.asks_cluster else spans)
 
     def news(self) -> Said:
         """Return (step, task) -> name -> figures, those that have become known since the last call.

@@ -104,6 +104,9 @@ def test_each_task_goes_to_its_cluster(races: Races, pair: tuple[NullServer, Nul
     searches = [sum(of.get(f"{method} /*/_search", 0) for method in ("GET", "POST")) for of in counted]
     assert searches == [60 + 10, 40 + 10]
     assert record.clusters["remote"].indices["orders"]["docs"] == 500
+    assert all("cluster" in task.telemetry for task in record.tasks)
+    assert {"nodes", "nodes [remote]", "driver"} <= set(record.telemetry)
+    assert "driver [remote]" not in record.telemetry
     assert next(task for task in record.tasks if task.name == "both").units == 20
     shown = races.ask("show", record.race_id)
     assert "there [remote]" in shown

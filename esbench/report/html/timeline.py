@@ -247,8 +247,10 @@ def reading_chart(
     """
     lines: dict[str, _Points] = {}
     for series in telemetry:
-        if series.device in reading.devices and series.group == reading.group:
-            lines.setdefault(series.of, []).extend(_points(reading, series))
+        device, bracket, cluster = series.device.partition(" [")  # of another cluster than the default one
+        if device in reading.devices and series.group == reading.group:
+            of = f"{series.of}{bracket}{cluster}"
+            lines.setdefault(of, []).extend(_points(reading, series))
     lines = {of: points for of, points in lines.items() if any(value is not None for _, value in points)}
     if not lines:
         return None
