@@ -60,8 +60,7 @@ def races(tmp_path: Path) -> Iterator[Races]:
     races.end()
 
 
-@pytest.mark.parametrize("kind", IDENTITIES)
-@pytest.mark.parametrize("compress", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize(("kind", "compress"), [*((kind, False) for kind in IDENTITIES), ("temporary", True)])
 def test_each_request_of_a_race_has_the_identity(
     null_server: NullServerFactory, races: Races, kind: str, compress: bool
 ) -> None:

@@ -1,6 +1,6 @@
 """Own tracks raced on servers in the role of managed services: what these lack costs rows, never the race.
 
-The two that take least time; `benchmarks/managed_services.py` races all of them.
+The one that takes least time; `benchmarks/managed_services.py` races all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from managed import SERVICES
 
 from esbench.record.store import RaceStore
 
-TRACKS = ("mixed", "percolator")
+TRACKS = ("percolator",)
 
 
 @pytest.mark.parametrize("service", SERVICES)
