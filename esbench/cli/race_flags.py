@@ -178,12 +178,10 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     given_options = client_options_of_clusters(flags["client_options"], list(named_clusters) or [DEFAULT_CLUSTER])
     client_options = ClientOptions.from_mapping(given_options[DEFAULT_CLUSTER])
-    others: Any = {}
-    for name, texts in named_clusters.items():
-        if name != DEFAULT_CLUSTER:
-            if flags["pipeline"] == HTTP or names_sql_server([*texts, *named_hosts]):
-                raise UsageError("several clusters are those of Elasticsearch and OpenSearch", where="--target-hosts")
-            others[name] = OtherCluster(*parse_hosts(texts, ClientOptions.from_mapping(given_options[name])))
+    other_clusters = {
+        name: OtherCluster(*parse_hosts(texts, ClientOptions.from_mapping(given_options[name])))
+        for name, texts in _other_clusters(named_clusters, flags["pipeline"]).items()
+    }
     hosts: tuple[Host, ...] = ()
     if named_hosts:
         is_sql = names_sql_server(named_hosts) and flags["pipeline"] != HTTP
@@ -192,7 +190,8 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
             from esbench.sql.connection import with_password
 
             client_options = with_password(client_options)
-    _check_load_hosts(load_hosts, load_cluster, [*hosts, *(host for other in others.values() for host in other.hosts)])
+    all_hosts = [*hosts, *(host for other in other_clusters.values() for host in other.hosts)]
+    _check_load_hosts(load_hosts, load_cluster, all_hosts)
     read: dict[str, Any] = {
         "home": esbench_home(),
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
@@ -214,7 +213,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "any_server": flags["pipeline"] == HTTP,
         "answers": flags["answers"] and flags["pipeline"] != HTTP,
         "client_options": client_options,
-        "others": others,
+        "others": other_clusters,
         "node_settings": merged(
             flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [path.parent])
         ),
@@ -249,6 +248,15 @@ def _named_clusters(value: str | None) -> dict[str, tuple[str, ...]]:
         what = "--target-hosts is empty" if not value.strip() else f"--target-hosts={value} names no host"
         raise UsageError(what, hint="leave the option out to race a node of esbench's own")
     return clusters
+
+
+def _other_clusters(named: Mapping[str, Sequence[str]], pipeline: str | None) -> dict[str, Sequence[str]]:
+    """Return the hosts of all clusters but the default one. UsageError if one of several is another kind of server."""
+    from esbench.cluster.options import names_sql_server
+
+    if len(named) > 1 and (pipeline == HTTP or any(map(names_sql_server, named.values()))):
+        raise UsageError("several clusters are those of Elasticsearch and OpenSearch", where="--target-hosts")
+    return {name: texts for name, texts in named.items() if name != DEFAULT_CLUSTER}
 
 
 def _check_load_hosts(load_hosts: Sequence[str], load_cluster: str, hosts: Sequence[Host]) -> None:

@@ -101,11 +101,7 @@ def parse_list(value: str, where: str, folders: Sequence[Path] = ()) -> tuple[st
 
 def parse_target_hosts(value: str, where: str = "--target-hosts") -> tuple[str, ...]:
     """Parse hosts of one cluster: as `parse_clusters`. Raises UsageError for several clusters."""
-    clusters = parse_clusters(value, where)
-    if len(clusters) > 1:
-        what = f"{len(clusters)} clusters are named: {', '.join(clusters)}"
-        raise UsageError(what, where=where, hint="give one of them alone")
-    return clusters[DEFAULT_CLUSTER]
+    return _of_one_cluster(parse_clusters(value, where), where)
 
 
 def parse_clusters(value: str, where: str = "--target-hosts") -> dict[str, tuple[str, ...]]:
@@ -124,7 +120,7 @@ def parse_clusters(value: str, where: str = "--target-hosts") -> dict[str, tuple
         raise UsageError("no cluster is named", where=where, hint='say {"default": ["10.0.0.1:9200"]}')
     clusters = {name: _hosts(hosts, where) for name, hosts in document.items()}
     if len(clusters) == 1:
-        return dict.fromkeys([DEFAULT_CLUSTER], *clusters.values())
+        return {DEFAULT_CLUSTER: _of_one_cluster(clusters, where)}
     if DEFAULT_CLUSTER not in clusters:
         what = f'none of the clusters {", ".join(clusters)} is called "{DEFAULT_CLUSTER}"'
         raise UsageError(what, where=where, hint="tasks that name no cluster go to it")
@@ -177,11 +173,15 @@ def parse_load_cluster(value: str, where: str = "--load-cluster") -> str:
 
 def parse_client_options(value: str, where: str = "--client-options") -> dict[str, Any]:
     """Parse client options of one cluster: as `parse_options_of_clusters`. Raises UsageError for several clusters."""
-    by_cluster = parse_options_of_clusters(value, where)
-    if len(by_cluster) > 1:
-        what = f"{len(by_cluster)} clusters are named: {', '.join(by_cluster)}"
-        raise UsageError(what, where=where, hint="give the options of one of them alone")
-    return next(iter(by_cluster.values()), {})
+    return _of_one_cluster(parse_options_of_clusters(value, where), where)
+
+
+def _of_one_cluster(clusters: Mapping[str, V], where: str) -> V:
+    """Return what belongs to the only cluster, whatever its name. UsageError for several."""
+    if len(clusters) > 1:
+        what = f"{len(clusters)} clusters are named: {', '.join(clusters)}"
+        raise UsageError(what, where=where, hint="give one of them alone")
+    return next(iter(clusters.values()))
 
 
 def parse_options_of_clusters(value: str, where: str = "--client-options") -> dict[str, dict[str, Any]]:

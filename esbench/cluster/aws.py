@@ -20,14 +20,9 @@ from esbench.errors import UsageError
 Body = bytes | bytearray | memoryview
 SERVICES = ("es", "aoss")
 ENVIRONMENT, CLIENT_OPTION, SESSION = "environment", "client_option", "session"  # where to find keys
-OPTIONS = (
-    "amazon_aws_log_in",
-    "aws_access_key_id",
-    "aws_secret_access_key",
-    "aws_session_token",
-    "region",
-    "service",
-)  # with OpenSearch Benchmark's names
+# OpenSearch Benchmark's names
+_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+OPTIONS = ("amazon_aws_log_in", *_KEYS, "region", "service")
 DIGEST_HEADER = b"X-Amz-Content-SHA256: "
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _UNRESERVED = "-_.~"
@@ -96,31 +91,28 @@ def identity_of(options: Mapping[str, str | None], environment: Mapping[str, str
         what = f'amazon_aws_log_in is "{log_in}"' if log_in else "amazon_aws_log_in is missing"
         raise UsageError(what, where=where, hint=f"say {ENVIRONMENT}, {CLIENT_OPTION} or {SESSION}")
 
-    def said(name: str, *variables: str) -> str:
-        found = (environment.get(variable) for variable in variables)
-        return given.get(name) or next(filter(None, found), "")
+    def exported(*variables: str) -> str:
+        return next(filter(None, map(environment.get, variables)), "")
 
-    region = said("region", "OSB_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
-    service = said("service", "OSB_SERVICE") or SERVICES[0]
+    region = given.get("region") or exported("OSB_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
+    service = given.get("service") or exported("OSB_SERVICE") or SERVICES[0]
     if service not in SERVICES:
         raise UsageError(f'service is "{service}"', where=where, hint="es is a domain, aoss is serverless")
     if not region:
         raise UsageError("region is missing", where=where, hint="region:'eu-central-1', or export AWS_REGION")
     if log_in == SESSION:
         return AwsIdentity(region, service)
-    names = OPTIONS[1:4]
     if log_in == ENVIRONMENT:
-        found = [said("", f"OSB_{name.upper()}", name.upper()) for name in names]
+        found = {name.upper(): exported(f"OSB_{name.upper()}", name.upper()) for name in _KEYS}
     else:
-        found = [given.get(name, "") for name in names]
-    if missing := [name for name, value in zip(names[:2], found, strict=False) if not value]:
-        wanted = missing[0].upper() if log_in == ENVIRONMENT else missing[0]
-        raise UsageError(f"{wanted} is missing", where=where, hint="key and secret go together")
-    return AwsIdentity(region, service, AwsKeys(*found))
+        found = {name: given.get(name, "") for name in _KEYS}
+    if missing := [name for name, value in list(found.items())[:2] if not value]:
+        raise UsageError(f"{missing[0]} is missing", where=where, hint="key and secret go together")
+    return AwsIdentity(region, service, AwsKeys(*found.values()))
 
 
 class AwsSigner:
-    """A function that signs requests with the keys of an identity.
+    """A signer of requests, with the keys of an identity.
 
     `now`: the seconds since 1970. AWS refuses a signature that is five minutes old.
     """
@@ -133,7 +125,7 @@ class AwsSigner:
         self._time = self._scope = self._credential = ""
         self._signed_with: tuple[str, AwsKeys] | None = None
         self._key = b""
-        self._token = ""
+        self._token = self._signed_names = ""
 
     def signed(self, request: Sequence[Body]) -> Sequence[Body]:
         """Return an HTTP request, whose first piece holds its head, with the headers of its signature.
@@ -168,10 +160,12 @@ class AwsSigner:
         if self._token:
             added.append(("X-Amz-Security-Token", self._token))
         signed = [("host", host), *((name.lower(), value) for name, value in added)]
-        names = ";".join(name for name, _ in signed)
         signature = self.signature(canonical_request(method, target, signed, body_digest))
         yield from added
-        yield "Authorization", f"{_ALGORITHM} {self._credential}, SignedHeaders={names}, Signature={signature}"
+        yield (
+            "Authorization",
+            f"{_ALGORITHM} {self._credential}, SignedHeaders={self._signed_names}, Signature={signature}",
+        )
 
     def signature(self, request: str) -> str:
         """Return the signature of a canonical request, made in the current second."""
@@ -190,6 +184,7 @@ class AwsSigner:
         for part in (date, region, service, "aws4_request"):
             key = digest(key, part.encode(), "sha256")
         self._key, self._signed_with, self._token = key, (date, keys), keys.session_token
+        self._signed_names = "host;x-amz-content-sha256;x-amz-date" + (";x-amz-security-token" if self._token else "")
         self._scope = f"{date}/{region}/{service}/aws4_request"
         self._credential = f"Credential={keys.access_key_id}/{self._scope}"
 

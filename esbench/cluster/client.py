@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
-from esbench.cluster.aws import digest_of
 from esbench.cluster.bounded import NOT_GZIP, BoundedReply, TooLong, bounded, unpacked
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.failures import (
@@ -227,15 +226,13 @@ class Cluster:
         from elastic_transport import ConnectionTimeout, HttpHeaders, TransportError
         from urllib3.exceptions import NewConnectionError
 
-        signer = self._access.signer
         nodes, first = self._nodes, self._first
         order = range(first, first + len(nodes))
         for place in order:
             node = nodes[place % len(nodes)]
             given = HttpHeaders(headers)
-            if signer is not None:
-                given["host"] = Host(node.config.host, node.config.port, node.config.scheme).authority
-                given.update(signer.headers(method, target, given["host"], digest_of(data or b"")))
+            host = Host(node.config.host, node.config.port, node.config.scheme)
+            given.update(self._access.headers(host, method, target, data))
             try:
                 meta, content = node.perform_request(method, target, body=data, headers=given, request_timeout=limit_s)
             except TransportError as error:

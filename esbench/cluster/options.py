@@ -95,6 +95,16 @@ class Access:
         """Return a request, whose first piece holds its head, signed if requests are signed."""
         return request if self.signer is None else self.signer.signed(request)
 
+    def headers(self, host: Host, method: str, target: str, body: bytes | None) -> Mapping[str, str]:
+        """Return the headers to add to a request of a library, its Host among them; none if requests are not signed.
+
+        `target` is its path with the query, as the library sends them.
+        """
+        if self.signer is None:
+            return {}
+        signed = self.signer.headers(method, target, host.authority, aws.digest_of(body or b""))
+        return {"host": host.authority, **dict(signed)}
+
 
 @dataclass(frozen=True)
 class ClientOptions:

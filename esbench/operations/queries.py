@@ -78,9 +78,12 @@ class RawRequest(OperationType):
         is_bulk = params["path"].partition("?")[0].endswith("_bulk")
         judge = _judge_ignoring(ignored, judge_raw_bulk if is_bulk else judge_plain)
         if params.get("repeat") or params.get("once"):
-            drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
-            return RepeatedProgram(context, [(Request(template, judge), drawing)])
+            return RepeatedProgram(context, [(Request(template, judge), _drawing(params))])
         return TemplateProgram(context, [Request(template, judge)])
+
+
+def _drawing(params: Mapping[str, Any]) -> Drawing:
+    return Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
 
 
 def _statuses(params: Mapping[str, Any]) -> list[Any]:
@@ -144,7 +147,7 @@ class MultiSearch(OperationType):
             headers={"Content-Type": "application/x-ndjson"},
             body=_lines(params["body"]),
         )
-        drawing = Drawing(repeat=whole(params.get("repeat")) or 1, once=params.get("once") or {})
+        drawing = _drawing(params)
         judge = _judge_searches(drawing.repeat * len(params["body"]) // 2)
         return RepeatedProgram(context, [(Request(template, judge), drawing)])
 

@@ -33,7 +33,6 @@ from elasticsearch import ApiError, AsyncElasticsearch, UnsupportedProductError
 from yarl import URL
 
 from esbench import __version__
-from esbench.cluster.aws import digest_of
 from esbench.cluster.options import Access, ClientOptions, Host
 from esbench.load.hot import clock_ns
 from esbench.measure.verdict import Evidence, Verdict
@@ -138,10 +137,10 @@ class _Node(AiohttpHttpNode):
         if timing is not None:
             timing.request = f"{method} {target}"
         given = _plain(headers)
-        if (signer := self._access.signer) is not None:
-            given["host"] = Host(self.config.host, self.config.port, self.config.scheme).authority
+        if self._access.signer is not None:
+            host = Host(self.config.host, self.config.port, self.config.scheme)
             sent = URL(self.base_url + target).raw_path_qs  # as aiohttp will write it
-            given.update(signer.headers(method, sent, given["host"], digest_of(body or b"")))
+            given.update(self._access.headers(host, method, sent, body))
         try:
             reply = await super().perform_request(method, target, body, given, request_timeout)
         except (NoConnectionError, ConnectionTimeout, TlsError):

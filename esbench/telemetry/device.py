@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from esbench.cluster.client import LENIENT, Cluster, ClusterInfo, index_path
 from esbench.errors import EsbenchError
+from esbench.model import DEFAULT_CLUSTER
 from esbench.record.private import open_private, private_folder
 from esbench.record.secrets import Redactor
 from esbench.record.series import Columns
@@ -131,7 +132,7 @@ class TaskSpan:
     ended_s: float
     window_start_s: float
     window_end_s: float
-    cluster: str = "default"
+    cluster: str = DEFAULT_CLUSTER
 
     @property
     def window(self) -> tuple[float, float]:
