@@ -8,9 +8,6 @@ and what was left out of it, and exits with 1 if one failed.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,18 +19,13 @@ from esbench.record.store import RaceStore
 from esbench.track.library import list_tracks
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
-from managed import SERVICES
+from managed import SERVICES, raced
 
 
-def raced(track: str, service: str, home: Path) -> tuple[str, str, str, str]:
+def row(track: str, service: str, home: Path) -> tuple[str, str, str, str]:
     """Race a track on a service; track, service, how that ended, and what was left out or went wrong."""
-    script, options = SERVICES[service]
-    params = ["--track-params=corpus:generated"] if track == "percolator" else []
-    with NullServer(script) as server:
-        command = [sys.executable, "-m", "esbench.cli.main", "race", f"--track={track}", "--test-mode", *params]
-        command += [f"--target-hosts={server.url}", f"--client-options={json.dumps(options)}", "--telemetry=all"]
-        env = {**os.environ, "ESBENCH_HOME": str(home)}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    with NullServer(SERVICES[service][0]) as server:
+        done = raced(track, service, server.url, home)
     if done.returncode:
         return track, service, f"exit {done.returncode}", done.stderr.strip()[-200:]
     record = RaceStore(home).load("last")
@@ -43,9 +35,9 @@ def raced(track: str, service: str, home: Path) -> tuple[str, str, str, str]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as home:
-        rows = [raced(track.name, service, Path(home)) for track in list_tracks().tracks for service in SERVICES]
+        rows = [row(track.name, service, Path(home)) for track in list_tracks().tracks for service in SERVICES]
     print(tabulate(rows, headers=("track", "service", "", "")))
-    sys.exit(int(any(row[2] != "complete" for row in rows)))
+    sys.exit(int(any(ended != "complete" for _, _, ended, _ in rows)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,11 @@ elasticsearch-specification 2277. Amazon's domains: "Supported operations" of it
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 KEYS = {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "wJalr+/EXAMPLE", "region": "eu-west-1"}
@@ -55,3 +60,12 @@ SERVICES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "Amazon's domains": (AWS_DOMAIN, {**LOG_IN, "region": "eu-west-1"}),
     "Amazon's serverless": (AWS_SERVERLESS, {**LOG_IN, "region": "eu-west-1", "service": "aoss"}),
 }
+
+
+def raced(track: str, service: str, url: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Race one of esbench's own tracks in test mode on the server that plays a service."""
+    params = ["--track-params=corpus:generated"] if track == "percolator" else []
+    command = [sys.executable, "-m", "esbench.cli.main", "race", f"--track={track}", "--test-mode", *params]
+    command += [f"--target-hosts={url}", f"--client-options={json.dumps(SERVICES[service][1])}", "--telemetry=all"]
+    env = {**os.environ, "ESBENCH_HOME": str(home)}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
