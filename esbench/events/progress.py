@@ -77,6 +77,11 @@ class Progress:
         return False
 
     @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Context manager: show what was said so far, and nothing else while a question is asked on the terminal."""
+        yield
+
+    @contextmanager
     def checked(self, check: Callable[[], None]) -> Iterator[None]:
         """Context manager: let `check`, called often, end what is shown."""
         before, self.check = self.check, check

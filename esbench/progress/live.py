@@ -1,6 +1,6 @@
 """Progress as a live view on a terminal: running tasks at its lower end, ended ones scroll by above.
 
-Everything is drawn by one thread, so that no other thread waits for the terminal.
+Everything is drawn by one thread, so that no other thread waits for the terminal, but one that asks a question there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, TextIO
 
 from esbench.events.progress import Job, print_to_stderr
@@ -39,6 +40,7 @@ class LiveProgress(FollowingProgress):
         self._jobs: dict[Job, bool] = {}  # job -> it gets a line when it has ended
         self._sides: Sides | None = None
         self._said: deque[tuple[Line, bool]] = deque()  # lines, each with True if it may be cut
+        self._drawing = threading.Lock()  # held by the thread that draws, or that asks a question
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
@@ -76,6 +78,13 @@ class LiveProgress(FollowingProgress):
     def warn(self, message: str) -> None:
         self._print([("warning: ", "yellow"), (message, "")])
 
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        with self._drawing:
+            with suppress(OSError):  # the terminal is gone
+                self._painter.paint(self._take_said(), [])
+            yield
+
     def _begin(self, job: Job, announce: bool) -> None:
         with self.lock:
             self._jobs[job] = announce
@@ -110,27 +119,31 @@ class LiveProgress(FollowingProgress):
         self._said.append((line, cut))
         self._wake.set()
 
-    def _draw_on(self) -> None:
+    @cached_property
+    def _painter(self) -> Painter:
         from esbench.progress.paint import Painter  # 0.1 s: beside what else begins
 
-        painter = Painter(self._stream or sys.stderr)
+        return Painter(self._stream or sys.stderr)
+
+    def _draw_on(self) -> None:
         with suppress(OSError):  # the terminal is gone
             while not self._stopped.is_set():
-                self._draw(painter)
+                with self._drawing:
+                    self._draw()
                 self._wake.wait(EVERY_S)
                 self._wake.clear()
                 self._stopped.wait(_AT_MOST_EVERY_S)
-            painter.paint(self._take_said(), [])
+            self._painter.paint(self._take_said(), [])
 
-    def _draw(self, painter: Painter) -> None:
-        screen, now_s = painter.screen, self.clock()
+    def _draw(self) -> None:
+        screen, now_s = self._painter.screen, self.clock()
         with self.lock:
             if self._sides is None:
                 region = frame(self, tuple(self._jobs), screen, now_s)
             else:
                 self._sides.tell_warnings()
                 region = frame_of_sides(self._sides, tuple(self._jobs), screen, now_s)
-        painter.paint(self._take_said(), region)
+        self._painter.paint(self._take_said(), region)
 
     def _take_said(self) -> list[tuple[Line, bool]]:
         return [self._said.popleft() for _ in range(len(self._said))]

@@ -292,6 +292,19 @@ def test_an_error_takes_the_view_away(terminal: Terminal) -> None:
     assert terminal.text == ["starting a node"]
 
 
+def test_a_question_stays_on_the_terminal_while_it_is_asked(terminal: Terminal) -> None:
+    with LiveProgress(terminal) as view, view.job("trying"):
+        shown(terminal, "so far")
+        view.say("try-out: 500")
+        with view.asking():
+            terminal.write("go on? ")
+            view.warn("the cluster is yellow")
+            time.sleep(0.3)  # longer than from a message to the next picture
+            assert terminal.text == ["try-out: 500", "go on?"]
+            terminal.write("y\n")
+    assert terminal.text == ["try-out: 500", "go on? y", "warning: the cluster is yellow", "trying"]
+
+
 # Which kind of progress it is
 
 
