@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from esbench.errors import UsageError
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
+    from esbench.events.progress import Progress
     from esbench.loadgen.convert import LoadgenTrack
     from esbench.loadgen.file import RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
@@ -115,7 +116,7 @@ def load(**flags: Any) -> int:
         loaded = read_loadgen(_path(flags), os.environ)
         track = track_of(loaded, host=_host(flags["target_hosts"]))
         if flags["export_track"] is not None:
-            return _export(track, loaded.runner, flags)
+            return _export(track, loaded.runner, flags, progress)
         for warning in (*loaded.warnings, *_without_effect(flags)):
             progress.warn(warning)
         with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
@@ -140,20 +141,31 @@ def _host(text: str | None) -> str:
     return text.strip()
 
 
-def _export(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int:
-    """Write the track, and print the command that races it as these flags would."""
+def _export(
+    track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any], progress: FollowingProgress | Quiet
+) -> int:
+    """Write the track, and print the command that races it with the load of these flags."""
+    from esbench.cli.values import merged, parse_client_options
     from esbench.loadgen.convert import USUAL
 
     folder = flags["export_track"]
+    own = _own_client_options(track, flags, merged(flags["client_options"], parse_client_options))
+    if "basic_auth_password" in own:
+        own |= {"basic_auth_password": "env:PASSWORD"}
+    params = _params(track, runner, flags)
     track.write(folder)
-    params = {name: f"env:{source}" for name, source in track.sources.items()}
-    params |= {name: value for name, value in _params(track, runner, flags).items() if value != USUAL.get(name)}
-    own = _client_options(track, {**flags, "client_options": ()})
-    own |= {"basic_auth_password": "env:PASSWORD"} if track.identity is not None else {}
+    if {"requests", "rounds"} & params.keys():
+        del params["duration"]
+        progress.warn("the track ends after its requests, however long they take: -d has no effect on it")
+    params = {name: value for name, value in params.items() if value != USUAL.get(name)}
+    params = {name: f"env:{source}" for name, source in track.sources.items()} | params
     words = ["esbench", "race", f"--track-path={folder}", "--pipeline=http", f"--target-hosts={','.join(track.hosts)}"]
     words += [f"--track-params={_mapping_text(params)}"] if params else []
-    client_options = [*([_mapping_text(own)] if own else []), *flags["client_options"]]  # the last one wins
-    words += [f"--client-options={text}" for text in client_options]
+    words += [f"--client-options={text}" for text in flags["client_options"]]
+    words += [f"--client-options={_mapping_text(own)}"] if own else []  # the last one wins
+    words += ["--on-error=continue", *(f"--user-tags={text}" for text in flags["user_tags"])]
+    given = {name: flags[name.replace("-", "_")] for name in ("workers", "seed", "race-id")}
+    words += [f"--{name}={value}" for name, value in given.items() if value is not None]
     print(f"the track is in {folder}; race it with\n{shlex.join(words)}")
     return 0
 
@@ -187,7 +199,7 @@ def _race(
     params = options.track_params
     steps = TryOut(
         *(options, builtin_operations(), progress),
-        goes_on=lambda failed: flags["yes"] or _confirmed(failed),
+        goes_on=lambda failed: flags["yes"] or _confirmed(failed, progress),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,
         duration_s=params["duration"] if {"requests", "rounds"} & params.keys() else None,
@@ -204,11 +216,11 @@ def _race(
     return code
 
 
-def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the track that the flags ask for."""
+def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any], *, tried: int = 0) -> dict[str, Any]:
+    """Return the parameters of the track that the flags ask for; `tried`: the requests of the try-out before it."""
     from esbench.units import parse_duration
 
-    left, rounds = _left(track, runner, flags), runner.total_rounds
+    left, rounds = _left(track, flags["requests"], tried), runner.total_rounds
     if left is not None and rounds * flags["clients"] * track.in_turn > left:
         rounds = 0  # -l ends it before
     limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
@@ -217,14 +229,22 @@ def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]
 
 
 def _client_options(track: LoadgenTrack, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the client options of the flags, with the user of the file if they name none."""
+    """Return the client options of the flags, and those that the file implies."""
     from esbench.cli.values import merged, parse_client_options
 
     given = merged(flags["client_options"], parse_client_options)
-    if track.identity is not None and not {"basic_auth_user", "api_key"} & given.keys():
-        given |= {"basic_auth_user": track.identity.username, "basic_auth_password": track.identity.password}
-    given |= {"http_compress": True} if flags["compress"] else {}
-    return given | ({"timeout": flags["timeout"]} if flags["timeout"] else {})
+    return given | _own_client_options(track, flags, given)
+
+
+def _own_client_options(track: LoadgenTrack, flags: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
+    """Return the client options that Loadgen's flags stand for, with the user of the file if `given` names none."""
+    from esbench.cluster.options import IDENTITY_OPTIONS
+
+    own: dict[str, Any] = {}
+    if track.identity is not None and not any(name in given for name in IDENTITY_OPTIONS):
+        own |= {"basic_auth_user": track.identity.username, "basic_auth_password": track.identity.password}
+    own |= {"http_compress": True} if flags["compress"] else {}
+    return own | ({"timeout": flags["timeout"]} if flags["timeout"] else {})
 
 
 def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
@@ -241,7 +261,7 @@ def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapp
         home=esbench_home(),
         race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
         track_path=path / TRACK_FILE,
-        track_params={**track.params, **_params(track, runner, flags)},
+        track_params={**track.params, **_params(track, runner, flags, tried=0 if runner.no_warm else track.in_try_out)},
         user_tags=merged(flags["user_tags"], parse_tags),
         abort_on_error=False,
         workers=flags["workers"] or default_workers(),
@@ -253,22 +273,35 @@ def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapp
     )
 
 
-def _left(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]) -> int | None:
+def _left(track: LoadgenTrack, requests: int | None, tried: int) -> int | None:
     """Return how many requests -l leaves after the try-out, which counts among them. UsageError if that is no turn."""
-    if flags["requests"] is None or flags["requests"] <= 0:
+    if requests is None or requests <= 0:
         return None
-    left: int = flags["requests"] - (0 if runner.no_warm else track.in_try_out)
-    if left < track.in_turn:
-        turn = f"; a turn has {track.in_turn}" if track.in_turn > 1 else ""
-        what = f"leaves {max(0, left) or 'nothing'} after the try-out, which sends {track.in_try_out}{turn}"
-        raise UsageError(what, where=f"-l {flags['requests']}", hint="runner: {no_warm: true} leaves the try-out out")
-    return left
+    left = requests - tried
+    if left >= track.in_turn:
+        return left
+    turn = f"a turn has {track.in_turn}"
+    if not tried:
+        raise UsageError(turn, where=f"-l {requests}", hint="send one at least")
+    what = f"leaves {max(0, left) or 'nothing'} after the try-out, which sends {tried}"
+    what += f"; {turn}" if track.in_turn > 1 else ""
+    raise UsageError(what, where=f"-l {requests}", hint="runner: {no_warm: true} leaves the try-out out")
 
 
-def _confirmed(failed: Sequence[Tried]) -> bool:
-    """Ask whether to go on after a try-out that failed; without a terminal the answer is no."""
+def _confirmed(failed: Sequence[Tried], progress: Progress) -> bool:
+    """Ask whether to go on after a try-out that failed; without a terminal the answer is no.
+
+    Raises KeyboardInterrupt for Ctrl-C and the end of input.
+    """
+    from esbench.events.progress import print_to_stderr
+
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     for tried in failed:
-        print(f"the try-out failed: {tried}", file=sys.stderr)
-    return click.confirm("go on all the same?", default=False, err=True)
+        progress.insist(f"the try-out failed: {tried}")
+    with progress.asking():
+        try:
+            return click.confirm("go on all the same?", default=False, err=True)
+        except click.Abort:
+            print_to_stderr("")  # the line of the question ends
+            raise KeyboardInterrupt from None

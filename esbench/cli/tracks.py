@@ -98,7 +98,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
 
     The default version is that of the default embedded node.
     """
-    from esbench.cli.values import merged, parse_mapping
+    from esbench.cli.values import parse_track_params
     from esbench.create_track.describe import product_and_version
     from esbench.engine.catalog import load_catalog
     from esbench.track.library import find_track
@@ -108,7 +108,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
-        params=merged(flags["track_params"], lambda value: parse_mapping(value, "--track-params", [track.parent])),
+        params=parse_track_params(flags["track_params"], track.parent),
         distribution=product,
         version=version,
         build_flavor=flags["build_flavor"],

@@ -51,6 +51,16 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
     return _mapping(value, where, folders, _typed)
 
 
+def parse_track_params(values: Iterable[str], folder: Path) -> dict[str, Any]:
+    """Parse the parameters of a track, given once or more: as `parse_mapping`, a file also in the track's `folder`.
+
+    `env:NAME` is the value of an environment variable, as text. Raises UsageError if it is not set.
+    """
+    where = "--track-params"
+    given = merged(values, lambda value: parse_mapping(value, where, [folder]))
+    return {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
+
+
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
     """Parse settings of a node: as `parse_mapping`, or the path of a file in YAML, whose dates are text."""
     text = value.strip()

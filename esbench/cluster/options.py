@@ -32,10 +32,8 @@ _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
 _FILES = ("ca_certs", "client_cert", "client_key")
-_OPTIONS = (
-    *(*_FLAGS, *_FILES, "timeout", "proxy", "basic_auth_user", "basic_auth_password", "api_key", "bearer_auth"),
-    *aws.OPTIONS,
-)
+IDENTITY_OPTIONS = ("basic_auth_user", "basic_auth_password", "api_key", "bearer_auth", *aws.OPTIONS)
+_OPTIONS = (*_FLAGS, *_FILES, "timeout", "proxy", *IDENTITY_OPTIONS)
 # Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
     "max_connections": "each client has its own connection",

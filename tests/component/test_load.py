@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pty
+import select
+import shlex
 import subprocess
 import sys
 import threading
@@ -136,35 +139,38 @@ def test_a_try_out_that_fails_ends_a_load_without_a_terminal(null_server: NullSe
     loads.run(valid, "-d", "1", "-r", "5", f"--target-hosts={server.url}")
 
 
-def test_a_terminal_is_asked_whether_to_go_on(null_server: NullServerFactory, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "code", "status"), [("n\n", 1, "failed"), ("y\n", 0, "complete"), ("\4", 130, "cancelled")]
+)
+def test_a_terminal_is_asked_whether_to_go_on(
+    null_server: NullServerFactory, loads: Loads, answer: str, code: int, status: str
+) -> None:
     server = null_server({"rules": [{"path": "/x", "reply": {"status": 500}}]})
-    file = write(tmp_path, "requests: [{request: {url: 'http://a/x'}}]")
-    for answer, code in (("n", 1), ("y", 0)):
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "esbench.cli.main",
-                "load",
-                str(file),
-                "-d=1",
-                "-r=5",
-                f"--target-hosts={server.url}",
-            ],
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            env={**os.environ, "ESBENCH_HOME": str(tmp_path / "home"), "TERM": "xterm"},
-        )
-        os.close(theirs)
-        shown = b""
-        while b"go on all the same?" not in shown:
-            shown += os.read(ours, 65536)
-        os.write(ours, f"{answer}\n".encode())
-        process.communicate(timeout=30)
-        os.close(ours)
-        assert process.returncode == code, shown
+    file = write(loads.folder, "requests: [{request: {url: 'http://a/x'}}]")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "esbench.cli.main", "load", str(file)),
+            *("-d=1", "-r=5", f"--target-hosts={server.url}"),
+        ],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "ESBENCH_HOME": str(loads.folder / "home"), "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    while b"go on all the same?" not in shown:
+        shown += os.read(ours, 65536)
+    while select.select([ours], [], [], 0.5)[0]:  # what would be drawn over the question
+        shown += os.read(ours, 65536)
+    assert shown.rstrip().endswith(b"go on all the same? [y/N]:")
+    assert shown.count(b"the try-out failed: GET ") == 1
+    os.write(ours, answer.encode())
+    process.communicate(timeout=30)
+    os.close(ours)
+    assert process.returncode == code, shown
+    assert loads.record.status == status
 
 
 def test_an_assert_that_fails_in_the_try_out_ends_a_load(null_server: NullServerFactory, loads: Loads) -> None:
@@ -260,3 +266,19 @@ def test_an_exported_track_is_raced_like_any_other(null_server: NullServerFactor
     assert shown
     assert server.counts().documents == 200
     assert server.counts().by_class == {"POST /_bulk": 20}
+
+
+def test_the_printed_command_of_an_exported_track_sends_what_the_environment_holds(
+    null_server: NullServerFactory, loads: Loads
+) -> None:
+    server = null_server({"users": {"elastic": "right"}}, log=True)
+    text = "requests: [{request: {url: 'http://a/$[[env.I]]', headers: [{Authorization: 'Basic $[[env.TOKEN]]'}]}}]"
+    token = base64.b64encode(b"elastic:right").decode()
+    words = ("-d=1", "-r=5", f"--target-hosts={server.url}", f"--export-track={loads.folder / 'made'}")
+    said = loads.run(text, *words, I="x/_doc/1", TOKEN=token)
+    command = [sys.executable, "-m", "esbench.cli.main", *shlex.split(said.splitlines()[-1])[1:], "--quiet"]
+    environment = {"ESBENCH_HOME": str(loads.folder / "home"), "I": "x/_doc/1", "TOKEN": token}
+    subprocess.run(command, capture_output=True, timeout=60, check=True, env={**os.environ, **environment})
+    assert [(line.path, line.status) for line in server.log()] == 5 * [("/x/_doc/1", 200)]
+    params = loads.record.track_params
+    assert (params["env_I"], params["secret_TOKEN"]) == ("x/_doc/1", "<hidden>")

@@ -14,6 +14,7 @@ from esbench.cli.values import (
     parse_settings,
     parse_tags,
     parse_target_hosts,
+    parse_track_params,
     parse_words,
 )
 from esbench.errors import UsageError
@@ -245,6 +246,20 @@ def test_a_client_option_may_be_an_environment_variable(monkeypatch: pytest.Monk
     with pytest.raises(UsageError) as caught:
         parse_client_options(text, "--store-options")
     assert str(caught.value) == '--store-options api_key: the environment variable "KEY" is not set (export it)'
+
+
+@pytest.mark.parametrize("text", ["env_I:env:I,clients:8", '{"env_I": "env:I", "clients": 8}', "a.json"])
+def test_a_parameter_of_a_track_may_be_an_environment_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "a.json").write_text('{"env_I": "env:I", "clients": 8}')
+    monkeypatch.setenv("I", "7")
+    assert parse_track_params([text], tmp_path) == {"env_I": "7", "clients": 8}
+    monkeypatch.delenv("I")
+    assert parse_track_params([text, "env_I:x"], tmp_path) == {"env_I": "x", "clients": 8}
+    with pytest.raises(UsageError) as caught:
+        parse_track_params([text], tmp_path)
+    assert str(caught.value) == '--track-params env_I: the environment variable "I" is not set (export it)'
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -10,8 +9,11 @@ import pytest
 from loadgen_files import write
 
 from esbench.cli.main import run
+from esbench.cli.race_flags import parser, race_options
+from esbench.race.options import RaceOptions
 
 FILE = "requests: [{request: {url: 'http://127.0.0.1:1/x'}}]\n"
+WITH_USER = FILE.replace("/x'", "/x', basic_auth: {username: u, password: p}")
 
 
 @pytest.fixture
@@ -63,34 +65,69 @@ def test_a_host_that_refuses_is_one_line(folder: Path, capsys: pytest.CaptureFix
     assert "Traceback" not in text
 
 
-def test_the_track_is_written_with_the_command_that_races_it(
+def test_the_user_of_a_file_gives_way_to_any_of_the_flags(
     folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(folder, "env: {I: orders}\n" + FILE.replace("/x'", "/$[[env.I]]', basic_auth: {username: u, password: p}"))
+    write(folder, WITH_USER)
+    monkeypatch.setenv("T", "a-token")
+    for text in ("bearer_auth:env:T", "api_key:env:T", "amazon_aws_log_in:session,region:x"):
+        options = raced(said(capsys, "--export-track=made", f"--client-options={text}", code=0)).client_options
+        assert options.basic_auth_user is None
+    assert "connection refused" in said(capsys, "-d=1", "--quiet", "--client-options=bearer_auth:env:T", code=1)
+    assert "basic_auth_user is missing" in said(capsys, "--client-options=basic_auth_password:x")
+
+
+def raced(text: str) -> RaceOptions:
+    """The options of the race that a printed command begins."""
+    return race_options(parser.make_context("race", shlex.split(text.splitlines()[-1])[2:]).params)
+
+
+def test_the_track_is_written_with_the_command_that_races_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path
+) -> None:
+    write(folder, WITH_USER)
     text = said(capsys, "--export-track=made", code=0)
-    monkeypatch.setenv("I", "x")
-    assert "--track-params=env_I:env:I" in said(capsys, "--export-track=made", code=0)
     assert (folder / "made" / "track.yml").read_text().startswith("# loadgen.yml, a file of Loadgen")
     assert text == (
         "the track is in made; race it with\n"
         "esbench race --track-path=made --pipeline=http --target-hosts=http://127.0.0.1:1 "
-        "--client-options=basic_auth_user:u,basic_auth_password:env:PASSWORD\n"
+        "--client-options=basic_auth_user:u,basic_auth_password:env:PASSWORD --on-error=continue --seed=1\n"
     )
 
 
+def test_the_command_of_a_written_track_takes_values_from_the_environment(
+    folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = "headers: [{X-Token: '$[[env.TOKEN]]'}]"
+    write(folder, "env: {I: orders}\n" + FILE.replace("/x'", f"/$[[env.I]]', {header}"))
+    monkeypatch.setenv("I", "x")
+    monkeypatch.setenv("TOKEN", "hush-hush")
+    text = said(capsys, "--export-track=made", code=0)
+    assert "hush-hush" not in text
+    assert raced(text).track_params == {"env_I": "x", "secret_TOKEN": "hush-hush"}
+
+
 def test_the_command_of_a_written_track_races_it_as_the_flags_say(
+    folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, WITH_USER.replace("username: u", "username: 'a,b $x'"))
+    monkeypatch.setenv("PASSWORD", "p")
+    words = ("--export-track=made of it", "-c=8", "-d=1m", "-r=100", "-compress", "--timeout=5", "--user-tags=a:b")
+    text = said(capsys, *words, "--client-options=verify_certs:false", "--workers=3", "--seed=7", code=0)
+    options = raced(text)
+    assert options.track_path == Path("made of it/track.yml")
+    assert options.track_params == {"clients": 8, "duration": 60.0, "rate": 100.0}
+    assert (options.user_tags, options.workers, options.seed) == ({"a": "b"}, 3, 7)
+    assert not options.abort_on_error
+    client = options.client_options
+    assert (client.basic_auth_user, client.basic_auth_password) == ("a,b $x", "p")
+    assert (client.http_compress, client.timeout_s, client.verify_certs) == (True, 5.0, False)
+
+
+def test_a_written_track_sends_all_requests_of_l_and_has_no_other_end(
     folder: Path, capsys: pytest.CaptureFixture[str], esbench_home: Path
 ) -> None:
-    write(folder, FILE.replace("/x'", "/x', basic_auth: {username: 'a,b $x', password: p}"))
-    words = ("--export-track=made of it", "-c=8", "-d=1m", "-r=100", "-l=50", "-compress", "--timeout=5")
-    text = said(capsys, *words, "--client-options=verify_certs:false", code=0)
-    *_, path, _, _, params, own, given = shlex.split(text.splitlines()[1])
-    assert path == "--track-path=made of it"
-    assert params == "--track-params=clients:8,duration:60.0,rate:100.0,requests:49"
-    assert given == "--client-options=verify_certs:false"
-    assert json.loads(own.partition("=")[2]) == {
-        "basic_auth_user": "a,b $x",
-        "basic_auth_password": "env:PASSWORD",
-        "http_compress": True,
-        "timeout": 5.0,
-    }
+    text = said(capsys, "--export-track=made", "-d=600", "-l=50", code=0)
+    assert raced(text).track_params == {"requests": 50}
+    assert "warning: the track ends after its requests, however long they take: -d has no effect on it" in text
+    assert "-l 2: a turn has 3" in said(capsys, "two.yml", "--export-track=made", "-l=2")
