@@ -119,8 +119,14 @@ race_flags = with_options(
 )
 
 session_flags = with_options(
-    click.option("--restart-node", is_flag=True, help="A fresh node for each race."),
-    click.option("--before-round", metavar="COMMAND", help="A shell command that is run before each race."),
+    click.option(
+        "--restart-node", is_flag=True, help="A fresh node for each round (with --turns or race --rounds: each race)."
+    ),
+    click.option(
+        "--before-round",
+        metavar="COMMAND",
+        help="A shell command that is run before each round (with --turns or race --rounds: each race).",
+    ),
 )
 
 
