@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from esbench.comparison import stats
@@ -54,8 +54,12 @@ def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple
 def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options: CompareOptions) -> RowVerdict:
     row, design, leaked = candidate.row, candidate.design, candidate.leak
     effect_ratio = min_effect(row.metric, options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes)
-    if stats.is_same(fitted.effect, math.log1p(effect_ratio) - (leaked.log if leaked else 0.0), options.looks):
+    margin, lag = math.log1p(effect_ratio), _lag_change(row, fitted, design)
+    moved = (leaked.log if leaked else 0.0) + (lag.log if lag else 0.0)
+    if stats.is_same(fitted.effect, margin - moved, options.looks):
         verdict = RowVerdict(SAME, p=p)
+    elif lag and lag.outweighs and (p < SIGNIFICANT or lag.log > margin / 4):
+        verdict = lag.verdict
     elif p < SIGNIFICANT:
         verdict = _direction(row, fitted, design, p, options)
     elif leaked is not None:
@@ -83,16 +87,29 @@ def _to_settle(fitted: Fit, design: Design, effect_ratio: float, rows: int) -> s
 
 
 def _direction(row: Row, fitted: Fit, design: Design, p: float, options: CompareOptions) -> RowVerdict:
-    if (lag_ms := _lag_change_ms(row, fitted, design)) is not None:
-        return RowVerdict(DRIVER_LAG, f"the driver's lag changed by {lag_ms:.2f} ms")
     rose = float(fitted.effect.log_ratio) > 0
     verdict = RowVerdict(FASTER if rose == (row.better == HIGHER) else SLOWER, p=p)
     ours, theirs = (tasks_of(races, row.task) for races in (design.baseline, design.contender))
     return unless_errors(verdict, ours, theirs, options)
 
 
-def _lag_change_ms(row: Row, fitted: Fit, design: Design) -> float | None:
-    """Return the change of the driver's own lag if it is above half the change of the latency, else None."""
+@dataclass(frozen=True)
+class _LagChange:
+    """The change of the driver's own lag at a latency's percentile, which may have moved the logarithm of its ratio by
+    `log`. `outweighs`: the latency changed by less than twice as much."""
+
+    ms: float
+    log: float
+    outweighs: bool
+
+    @property
+    def verdict(self) -> RowVerdict:
+        """The verdict of a row that has none because of it."""
+        return RowVerdict(DRIVER_LAG, f"the driver's lag changed by {self.ms:.2f} ms")
+
+
+def _lag_change(row: Row, fitted: Fit, design: Design) -> _LagChange | None:
+    """Return the change of the driver's own lag at a row's percentile; None of other figures, or if it is not known."""
     percentile = Percentile.of(row.metric)
     if percentile is None or percentile.measure is not LATENCY:
         return None
@@ -104,10 +121,10 @@ def _lag_change_ms(row: Row, fitted: Fit, design: Design) -> float | None:
     if not ours or not theirs:
         return None
     change_ms = fmean(theirs) - fmean(ours)
-    # the effect around the middle of both sides: the same whichever is the baseline
-    middle_ms = math.prod(figure.value for figure in row.figures) ** 0.5
-    latency_change_ms = 2 * middle_ms * math.sinh(abs(float(fitted.effect.log_ratio)) / 2)
-    return change_ms if latency_change_ms < 2 * abs(change_ms) else None
+    # as a change around the middle of both sides: the same whichever is the baseline
+    part = abs(change_ms) / math.prod(figure.value for figure in row.figures) ** 0.5
+    log, twice = 2 * math.asinh(part / 2), 2 * math.asinh(part)
+    return _LagChange(change_ms, log, abs(float(fitted.effect.log_ratio)) < twice)
 
 
 def _waited_only(fitted: Fit, work: Fit | None) -> bool:

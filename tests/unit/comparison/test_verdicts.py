@@ -341,6 +341,22 @@ def test_a_latency_that_moved_with_the_drivers_lag_has_no_verdict() -> None:
     assert verdict_of(pair, "p99 latency", OPEN).kind == "slower"  # by 1.2 ms, and the lag by 0.4
 
 
+@pytest.mark.parametrize(
+    ("p50_ms", "lag_ms", "kind"),
+    [
+        ([2.02, 2.03, 2.01, 2.024], 0.55, "driver lag"),  # as if the same, and the cluster became faster
+        ([2.0, 2.01, 1.99, 2.004], 0.14, "driver lag"),  # 4.5 % of lag, and half an interval of 1 %
+        ([2.0, 2.01, 1.99, 2.004], 0.06, "same"),
+        ([1.95, 2.1, 2.2, 1.8], 0.55, "driver lag"),
+        ([1.95, 2.1, 2.2, 1.8], 0.06, "~"),
+    ],
+)
+def test_lag_that_changed_leaves_less_room_for_the_same(p50_ms: list[float], lag_ms: float, kind: str) -> None:
+    ours = latencies([2.0, 2.01, 1.99, 2.004], driver_lag_ms={"p50": 0.05, "p99": 0.1})
+    theirs = latencies(p50_ms, driver_lag_ms={"p50": lag_ms, "p99": 0.1})
+    assert verdict_of(sides(ours, theirs, OPEN), "p50 latency", OPEN).kind == kind
+
+
 def test_waiting_is_told_from_work_and_saturation_is_noted() -> None:
     pair = sides(latencies(scaled(2.0)), latencies(scaled(3.0)), OPEN)
     assert verdict_of(pair, "p50 latency", OPEN).note == "waiting, not work"
