@@ -47,6 +47,8 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         judged_together.append((sides, design, differences, answered, rows))
     family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
     tested = sum(candidate.waits for candidate in family)
+    # also rows that are not tested yet, for want of rounds: a plan is for them
+    planned = sum(each.row.is_primary and each.design.is_at_once(each.row.task) for each in family)
     judged = iter(verdicts.judged(family, options))
     pairs = []
     for sides, design, differences, answered, of_a_pair in judged_together:
@@ -67,7 +69,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
                 _took_turns(design),
                 speed_ratio(design, differences) if found == of_tasks else None,
                 comparability.known_of_one(*sides),
-                design.at_once.sliced_rounds(tested) if design.at_once is not None else None,
+                design.at_once.sliced_rounds(planned) if design.at_once is not None else None,
                 answered,
                 moved,
             )

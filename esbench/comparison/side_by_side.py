@@ -78,7 +78,7 @@ class SideBySide:
     nodes: NodesOfRounds
 
     def sliced_rounds(self, rows: int) -> SlicedRounds:
-        """Return what is shown of the rounds; `rows` is the number of rows that were tested together."""
+        """Return what is shown of the rounds; `rows`: the number of rows that enough of them test together."""
         records = [record for pair in self.rounds for record in pair]
         lengths = {task.slices.length_s for record in records for task in record.tasks if task.slices is not None}
         cuts = {label: task.cut for label, task in self.tasks.items()}

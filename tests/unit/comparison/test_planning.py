@@ -74,6 +74,17 @@ def test_two_rounds_are_planned_for_all_rows_and_the_rounds_of_a_verdict() -> No
     assert [needed.rounds for needed in plan.raced.needed] == [6, 6]
 
 
+def test_the_rounds_of_a_comparison_without_tested_rows_are_for_those_to_be_tested() -> None:
+    drawn = Drawn()
+    ours = drawn.side("baseline", rounds(count=4, noise=(0.0,)))
+    found = compare(ours, [drawn.side("contender", uneven(LUCK[:4]))], CompareOptions(seconds=drawn.read))
+    assert found.tested == 0
+    assert found.pairs[0].sliced is not None and found.pairs[0].sliced.plan is not None
+    plan = found.pairs[0].sliced.plan
+    two, one = (paired_rounds_to_settle(plan.spread_ratio, math.log1p(0.10), rows, 6) for rows in (2, 1))
+    assert plan.needed[1].rounds == two != one
+
+
 def test_no_rounds_within_reason_are_none() -> None:
     plan = planned(uneven([8 * each for each in LUCK]))
     assert [(needed.rounds, needed.session_s) for needed in plan.raced.needed] == [(None, None)] * 2
