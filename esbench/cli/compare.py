@@ -206,6 +206,7 @@ def compare_stored(
     theirs = sides.contenders(contenders, ours)
     allowed = checked_keys(allow)
     in_turn = all(places_in_session(ours, side) is not None for side in theirs)  # no history is needed
+    history, unread = ((), ()) if in_turn else sides.history(ours, (ours, *theirs), allowed)
 
     options = CompareOptions(
         min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
@@ -214,8 +215,8 @@ def compare_stored(
         looks=sides.looks((ours, *theirs)),
         seconds=_seconds_under(home),
         answers=_answers_under(home),
-        history=() if in_turn else sides.history(ours, (ours, *theirs), allowed),
-        notices=sides.notices((ours, *theirs)),
+        history=history,
+        notices=(*sides.notices((ours, *theirs)), *unread),
     )
     return compare_sides(ours, theirs, options)
 

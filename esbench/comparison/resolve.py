@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from esbench.comparison import comparability
 from esbench.comparison.model import Side
-from esbench.errors import UsageError, did_you_mean
+from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.figures import Notice
 from esbench.record.index_prefix import other_params
 from esbench.record.model import RaceRecord
@@ -86,9 +86,11 @@ class SideResolver:
             if not file.exists():
                 yield Notice(f"race {name}: {file} is missing, without which its percentiles are not judged")
 
-    def history(self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()) -> tuple[RaceRecord, ...]:
+    def history(
+        self, baseline: Side, compared: Sequence[Side], allow: Sequence[str] = ()
+    ) -> tuple[tuple[RaceRecord, ...], tuple[Notice, ...]]:
         """Return the latest earlier races with the workload, engine facts and host of the baseline's first race, oldest
-        first.
+        first, and a notice for each race that may be one of them and cannot be read.
 
         At most twenty complete ones, without those of `compared`. Keys in `allow` may differ here, too. Only the last
         race of a session counts: its rounds are more like one another than like those of any other.
@@ -96,19 +98,23 @@ class SideResolver:
         first = baseline.records[0]
         taken = {record.race_id for side in compared for record in side.records}
         sessions: set[str] = set()
-        entries, _ = self._races.entries(track=first.track.name, challenge=first.challenge)
         found: list[RaceRecord] = []
-        for entry in entries:
+        notices: list[Notice] = []
+        for entry in self._races.entries()[0]:
             session = entry.session.id if entry.session is not None else entry.race_id
-            if entry.race_id in taken or session in sessions or not _may_be_like(entry, first):
+            if entry.race_id in taken or session in sessions or not _may_be_like(entry, first, allow):
                 continue
-            record = self._races.load(entry.race_id)
+            try:
+                record = self._races.load(entry.race_id)
+            except (RecordError, UsageError) as error:
+                notices.append(Notice(f"the earlier race {entry.race_id} is left out: {error}"))
+                continue
             if comparability.same_setup(record, first, allow):
                 found.append(record)
                 sessions.add(session)
             if len(found) == _MOST_HISTORY:
                 break
-        return tuple(reversed(found))
+        return tuple(reversed(found)), tuple(notices)
 
     def _side(self, text: str, role: str, taken: _Taken | None = None) -> Side:
         parts = [part.strip() for part in text.split(",") if part.strip()]
@@ -289,16 +295,25 @@ def _is_discarded(entry: RaceEntry) -> bool:
     return entry.session is not None and entry.session.round == 0
 
 
-def _may_be_like(entry: RaceEntry, first: RaceRecord) -> bool:
-    """True if an earlier race may have the same setup as `first`, by the facts in its entry: a cheap test before
-    loading its record."""
+def _may_be_like(entry: RaceEntry, first: RaceRecord, allow: Sequence[str]) -> bool:
+    """True if an earlier race may have the same setup as `first`, but for keys in `allow`, by the facts in its entry: a
+    cheap test before loading its record."""
     versions = {name: (facts.distribution, facts.version) for name, facts in first.clusters.items()}
     return (
         entry.status == COMPLETE
         and entry.started_at < first.started_at
-        and entry.track == first.track
+        and all(_keyed(entry)[key] == fact for key, fact in _keyed(first).items() if key not in allow)
         and other_params(entry.track_params) == other_params(first.track_params)
-        and entry.test_mode == first.test_mode
         and not _is_discarded(entry)
         and versions == {name: (facts.distribution, facts.version) for name, facts in entry.clusters.items()}
     )
+
+
+def _keyed(race: RaceEntry | RaceRecord) -> dict[str, str | bool]:
+    """Return the facts of a race's entry that may differ if their key is allowed."""
+    return {
+        "track": race.track.name,
+        "track digest": race.track.digest,
+        "challenge": race.challenge,
+        "test mode": race.test_mode,
+    }

@@ -7,7 +7,9 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compared_sides import TURNS, docs_per_s, scaled, side
@@ -123,7 +125,7 @@ def test_a_race_that_was_discarded_has_no_tag_and_no_history(home: Path) -> None
     keep(home, warmed)
     assert races(home, "tag:build:nightly") == ["x1", "x2"]
     baseline = sides(home).baseline("x3")
-    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])[0]] == ["x1", "x2"]
 
 
 def test_history_has_one_race_of_each_session_and_none_that_came_later(home: Path) -> None:
@@ -131,9 +133,9 @@ def test_history_has_one_race_of_each_session_and_none_that_came_later(home: Pat
         place = Session("t", "rounds", "race", number, number, number)
         keep(home, golden_race(race_id=f"t{number}", started_at=f"2026-11-02T1{number}:00:00Z", session=place))
     baseline = sides(home).baseline("x3")
-    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2", "t4"]
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])[0]] == ["x1", "x2", "t4"]
     baseline = sides(home).baseline("t2")
-    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2", "t1"]
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])[0]] == ["x1", "x2", "t1"]
 
 
 def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
@@ -142,13 +144,47 @@ def test_history_is_earlier_races_of_the_same_setup(home: Path) -> None:
     keep(home, golden_race(race_id="y0", started_at="2026-11-02T11:00:00Z", host_class="4 cores"))
     keep(home, golden_race(race_id="y3", started_at="2026-11-06T10:00:00Z", host_class="4 cores"))
     baseline = sides(home).baseline("x3")
-    assert [record.race_id for record in sides(home).history(baseline, [baseline])] == ["x1", "x2"]
-    allowed = sides(home).history(baseline, [baseline], ("host",))
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])[0]] == ["x1", "x2"]
+    allowed, _ = sides(home).history(baseline, [baseline], ("host",))
     assert [record.race_id for record in allowed] == ["x1", "x2", "y0"]
     compared = (baseline, sides(home).baseline("x2"))
-    assert [record.race_id for record in sides(home).history(baseline, compared)] == ["x1"]
+    assert [record.race_id for record in sides(home).history(baseline, compared)[0]] == ["x1"]
     session = sides(home).baseline("s")
-    assert [record.race_id for record in sides(home).history(session, [session])] == ["x1", "x2", "x3"]
+    assert [record.race_id for record in sides(home).history(session, [session])[0]] == ["x1", "x2", "x3"]
+
+
+def test_history_has_races_of_the_same_track_from_another_folder_or_commit(home: Path) -> None:
+    moved = replace(golden_race().track, path="/elsewhere/orders", revision="0123456789ab")
+    keep(home, golden_race(race_id="moved", started_at="2026-11-02T11:00:00Z", track=moved))
+    baseline = sides(home).baseline("x3")
+    assert [record.race_id for record in sides(home).history(baseline, [baseline])[0]] == ["x1", "x2", "moved"]
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("track", {"track": replace(golden_race().track, name="other")}),
+        ("track digest", {"track": replace(golden_race().track, digest="0" * 64)}),
+        ("challenge", {"challenge": "other"}),
+        ("test mode", {"test_mode": True}),
+    ],
+)
+def test_history_has_races_that_differ_in_what_is_allowed(home: Path, key: str, change: dict[str, Any]) -> None:
+    keep(home, golden_race(race_id="y", started_at="2026-11-02T11:00:00Z", **change))
+    baseline = sides(home).baseline("x3")
+    for allow, found in (((), ["x1", "x2"]), ((key,), ["x1", "x2", "y"])):
+        races, _ = sides(home).history(baseline, [baseline], allow)
+        assert [record.race_id for record in races] == found
+
+
+def test_an_earlier_race_that_cannot_be_read_is_left_out_of_the_history(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "races" / "x1" / "race.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "tasks": 5}))
+    assert run(["compare", "x2", "x3", "--format=json"]) == 0
+    texts = [warning["text"] for warning in json.loads(capsys.readouterr().out)["warnings"]]
+    assert [text for text in texts if text.startswith(f"the earlier race x1 is left out: {file}")] != []
 
 
 def test_a_session_is_compared_by_its_name_alone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
