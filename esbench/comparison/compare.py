@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 from esbench.comparison import answers, causes, comparability, verdicts
 from esbench.comparison.capacities import capacity_rows
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
-from esbench.comparison.metrics import CAPACITY, Race, min_effect, primary_keys
+from esbench.comparison.metrics import CAPACITY, min_effect, primary_keys, races_of
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.nodes import NodesOfRounds
 from esbench.comparison.notices import Repeated, merged, place, repeated
@@ -33,13 +33,13 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     The primary rows of all contenders are one family of tests: their p values are adjusted together.
     """
     options = options or CompareOptions()
-    history = last_of_sessions([Race.of(record) for record in options.history])
+    history = last_of_sessions(races_of(options.history))
     judged_together = []
     for at_once, contender in zip(_at_once(baseline, contenders, options), contenders, strict=True):
         sides = (baseline, contender) if at_once is None else (at_once.baseline, at_once.contender)
         own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
-        ours, theirs = (tuple(map(Race.of, side.records)) for side in sides)
-        design = Design(ours, theirs, places_in_session(*sides), history, at_once)
+        races, count = races_of([record for side in sides for record in side.records]), len(baseline.records)
+        design = Design(races[:count], races[count:], places_in_session(*sides), history, at_once)
         compared = _without_search(sides[0]), _without_search(sides[1])
         answered = answers.task_answers(*compared, options.answers)
         differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)

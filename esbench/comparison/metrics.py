@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import geometric_mean, median
+from statistics import fmean, geometric_mean
 
 from esbench.comparison.comparability import without_search
 from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import LATENCY, RESPONSE_TIMES, Measure
-from esbench.record.figures import Figure, figures, measured_phase, reported_tasks, task_label
+from esbench.record.figures import Figure, figures_of, measured_phase, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine
 
@@ -23,6 +24,7 @@ _MIN_EFFECT, _MIN_EFFECT_OF_TAILS, _TAIL = 0.05, 0.10, 99.0
 _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", "p99 latency")}
 PRIMARY_METRICS = (*dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics), CAPACITY)
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
+_RANK = re.compile(r"p(\d+(?:\.\d+)?)")
 _NS_PER_MS = 1e6
 
 Key = tuple[str, str, str]  # metric, task, unit
@@ -40,8 +42,8 @@ class Percentile:
         """Return the percentile that a metric names ("p99 latency"); None if it names no percentile of a response
         time."""
         name, _, measure = metric.partition(" ")
-        found = next((each for each in RESPONSE_TIMES if each.title == measure), None)
-        return Percentile(float(name[1:]), found) if found is not None and name.startswith("p") else None
+        found, rank = next((each for each in RESPONSE_TIMES if each.title == measure), None), _RANK.fullmatch(name)
+        return Percentile(float(rank[1]), found) if found is not None and rank is not None else None
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,6 @@ class Race:
     record: RaceRecord
     figures: dict[Key, Figure]
     tasks: dict[str, TaskResult]
-
-    @staticmethod
-    def of(record: RaceRecord) -> Race:
-        compared = without_search(record)
-        tasks = {task_label(compared, task): task for task in reported_tasks(compared)}
-        return Race(record, {(each.metric, each.task, each.unit): each for each in figures(compared)}, tasks)
 
     def log(self, key: Key) -> float | None:
         """Return ln of a figure; None if the race lacks it, or its value may not be used or is not positive and
@@ -71,6 +67,19 @@ class Race:
         """Return a figure, usable or not; None if the race lacks it, or it is only known to exceed its value."""
         figure = self.figures.get(key)
         return None if figure is None or figure.exceeded else figure.value
+
+
+def races_of(records: Sequence[RaceRecord]) -> tuple[Race, ...]:
+    """Return the races of some records. A count that one of them has is 0 in those that counted none (`figures_of`)."""
+    compared = list(map(without_search, records))
+    return tuple(
+        Race(
+            record,
+            {(each.metric, each.task, each.unit): each for each in of_race},
+            {task_label(without, task): task for task in reported_tasks(without)},
+        )
+        for record, without, of_race in zip(records, compared, figures_of(compared), strict=True)
+    )
 
 
 def is_primary(task: TaskResult, metric: str) -> bool:
@@ -116,18 +125,16 @@ def other_fault(task: TaskResult) -> str:
 
 
 def typical(races: Sequence[Race], key: Key) -> Figure | None:
-    """Return a side's figure: the geometric mean of its races' values (the median if one is 0 or below).
+    """Return a side's figure: the geometric mean of its races' values (their mean if one is 0 or below).
 
-    It is usable if all are, and exceeded if one is. If only one race has the figure, it is returned as it is. None if
-    no race has it.
+    It is usable if all are, and exceeded if one is. None if no race has it.
     """
     found = [each for race in races if (each := race.figures.get(key)) is not None]
     if not found:
         return None
-    if len(found) == 1:
-        return found[0]
     values = [figure.value for figure in found]
-    value = geometric_mean(values) if 0 < min(values) < max(values) else median(values)
+    low, high = min(values), max(values)
+    value = low if low == high else geometric_mean(values) if low > 0 else fmean(values)
     exceeded = any(figure.exceeded for figure in found)  # then so is their mean
     return replace(found[0], value=value, exceeded=exceeded, usable=all(figure.usable for figure in found))
 

@@ -33,6 +33,7 @@ _SHARED: tuple[Subject, ...] = ("workers", "host")  # by the tasks of a race
 REQUEST_CACHE = "request"
 CACHES = (REQUEST_CACHE, "query")  # of a shard: of whole replies to searches, of filters
 _NAMED_AT_MOST = 4
+_UNSENT, _REFRESHES, _STATUS = "unsent requests", "refresh count", "status "  # counts that tables have if there are any
 _OF_NODES = ("_gc_time_ms", "_gc_count", "_rejected_count")  # ends of the names of statistics of whole nodes
 _SUMMARY_PERCENTILES = tuple(f"p{value:g}" for value in PERCENTILES if value != 95)
 
@@ -96,6 +97,34 @@ def figures(record: RaceRecord) -> tuple[Figure, ...]:
             found.extend(replace(figure, usable=usable) for figure in _task_figures(task, label))
         found.extend(replace(figure, usable=usable) for figure in returned_numbers(task, label))
     return tuple(found)
+
+
+def figures_of(records: Sequence[RaceRecord]) -> tuple[tuple[Figure, ...], ...]:
+    """Return the figures of each of several races.
+
+    A race has no figure for unsent requests, refreshes, or replies with a status of which its task counted none: if
+    another of the races has it, it is 0 here.
+    """
+    found = [list(figures(record)) for record in records]
+    of_any = {(figure.metric, figure.task): figure for of_race in found for figure in of_race}
+    for record, of_race in zip(records, found, strict=True):
+        tasks = {task_label(record, task): task for task in reported_tasks(record)}
+        own = {(figure.metric, figure.task) for figure in of_race}
+        for (metric, label), figure in of_any.items():
+            if (metric, label) not in own and label in tasks and _has_counted(tasks[label], metric):
+                after = (place for place, each in enumerate(of_race, 1) if each.task == label)
+                zero = replace(figure, value=0, usable=is_usable(tasks[label]))
+                of_race.insert(max(after, default=len(of_race)), zero)
+    return tuple(map(tuple, found))
+
+
+def _has_counted(task: TaskResult, metric: str) -> bool:
+    """True if a task counted what a metric is the number of, whether or not there was any."""
+    if metric == _UNSENT:
+        return task.unsent is not None
+    if metric == _REFRESHES:
+        return "refresh_count" in task.telemetry.get("cluster", {})
+    return metric.startswith(_STATUS) and bool(task.status_codes)
 
 
 def reported_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
@@ -290,7 +319,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         if task.driver_lag_ms and name in task.driver_lag_ms:
             yield Figure(f"{name} driver lag", label, task.driver_lag_ms[name], "ms")
     if task.unsent:
-        yield Figure("unsent requests", label, task.unsent, "", LOWER)
+        yield Figure(_UNSENT, label, task.unsent, "", LOWER)
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
     yield from _traffic(task, label)
@@ -298,7 +327,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         if (hits := cache_hits_percent(task, cache)) is not None:
             yield Figure(f"{cache} cache hits", label, hits, "%", HIGHER)
     if refreshes := task.telemetry.get("cluster", {}).get("refresh_count"):
-        yield Figure("refresh count", label, refreshes, "")
+        yield Figure(_REFRESHES, label, refreshes, "")
     yield from _part_figures(task, label)
 
 
@@ -332,7 +361,7 @@ def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
             yield Figure(f"bytes {way}", label, total / task.units * task.throughput.mean / (1 << 20), "MB/s")
             yield Figure(f"bytes {way} per request", label, total / task.requests, "bytes")
     for status, replies in (task.status_codes or {}).items():
-        yield Figure(f"status {status}", label, replies, "")
+        yield Figure(f"{_STATUS}{status}", label, replies, "")
 
 
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:

@@ -11,7 +11,7 @@ from races import compared, golden_race, task_of, with_task
 
 from esbench.comparison.comparability import same_setup
 from esbench.comparison.compare import compare
-from esbench.comparison.metrics import Race, typical
+from esbench.comparison.metrics import races_of, typical
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
 from esbench.record.figures import HIGHER, LOWER, NEITHER, Notice
 from esbench.record.model import (
@@ -282,7 +282,7 @@ def test_a_percentile_among_unsent_requests_has_no_difference() -> None:
 
 def test_a_side_is_above_the_mean_of_what_is_known_of_its_races() -> None:
     races = [with_latency(p99=10.0, max=20.0), with_latency(p99=inf, p99_at_least=1000.0, max=inf, max_at_least=2000.0)]
-    figure = typical([Race.of(race) for race in races], ("p99 latency", "get-by-id-open", "ms"))
+    figure = typical(races_of(races), ("p99 latency", "get-by-id-open", "ms"))
     assert figure is not None
     assert (figure.value, figure.exceeded) == (pytest.approx(100), True)
 

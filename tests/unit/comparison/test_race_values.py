@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from compared_sides import OPEN, line
-from races import golden_race, task_of, with_task
+from races import compared, golden_race, task_of, with_task
 
 from esbench.comparison.metrics import (
     Percentile,
-    Race,
     has_interval,
     is_primary,
     other_fault,
     primary_keys,
+    races_of,
     samples_beyond,
     seconds_beyond,
     sections,
@@ -94,7 +95,7 @@ def test_arrivals_that_were_never_sent_are_beyond_a_latency_and_have_no_service_
 
 
 def test_seconds_beyond_a_percentile_are_counted_up_to_five_and_once_each() -> None:
-    race = Race.of(with_task(golden_race(), "bulk", service_time_ms={"p50": 2.0, "p99": 8.0, "max": 9.0}))
+    (race,) = races_of([with_task(golden_race(), "bulk", service_time_ms={"p50": 2.0, "p99": 8.0, "max": 9.0})])
     task = race.tasks["bulk"]
     keys = [("p50 service time", "bulk", "ms"), ("p99 service time", "bulk", "ms")]
     lines = [line(task, second, service_time=histogram(1, 4, 9 if second == 3 else 4)) for second in (*range(8), 3)]
@@ -105,7 +106,7 @@ def test_seconds_beyond_a_percentile_are_counted_up_to_five_and_once_each() -> N
 
 
 def test_no_histogram_is_decoded_beyond_what_is_needed() -> None:
-    race = Race.of(with_task(golden_race(), "bulk", service_time_ms={"p50": 2.0, "max": 9.0}))
+    (race,) = races_of([with_task(golden_race(), "bulk", service_time_ms={"p50": 2.0, "max": 9.0})])
 
     def lines() -> Iterator[SecondLine]:
         yield from (line(race.tasks["bulk"], second, service_time=histogram(4)) for second in range(5))
@@ -116,9 +117,9 @@ def test_no_histogram_is_decoded_beyond_what_is_needed() -> None:
 
 def test_a_side_has_the_geometric_mean_of_its_races_and_none_where_no_race_has_a_figure() -> None:
     key = ("Mean throughput", "bulk", "docs/s")
-    races = [
-        Race.of(with_task(golden_race(), "bulk", throughput=Throughput("docs", mean))) for mean in (100.0, 400.0, None)
-    ]
+    races = races_of(
+        [with_task(golden_race(), "bulk", throughput=Throughput("docs", mean)) for mean in (100.0, 400.0, None)]
+    )
     figure = typical(races, key)
     assert figure is not None and figure.value == pytest.approx(200)
     assert typical(races[2:], key) is None
@@ -131,3 +132,43 @@ def test_what_tables_leave_out_is_not_judged() -> None:
     assert primary_keys(hidden, "x") == ()
     assert not is_primary(hidden, "Mean throughput") and not has_interval(hidden, "Mean throughput")
     assert is_primary(bulk, "Mean throughput") and has_interval(bulk, "p99 service time")
+
+
+def test_a_metric_that_begins_with_p_is_no_percentile() -> None:
+    assert Percentile.of("p99.9 latency") is not None
+    for metric in ("peak latency", "p latency", "p99x latency", "p.9 service time", "p99 recall"):
+        assert Percentile.of(metric) is None
+    record = with_task(golden_race(), "bulk", returned={"peak latency": {"mean": 3.0, "min": 1.0, "max": 5.0}})
+    assert ("peak latency", "bulk") in [(row.metric, row.task) for row in compared(record, record).rows]
+
+
+def test_a_count_of_one_race_is_0_in_those_that_counted_none() -> None:
+    codes = ({"200": 9}, {"200": 9}, {"200": 9}, {"200": 8, "429": 12}, None)  # None: an older record
+    races = races_of([with_task(golden_race(), "bulk", status_codes=each) for each in codes])
+    key = ("status 429", "bulk", "")
+    assert [race.value(key) for race in races] == [0, 0, 0, 12, None]
+    figure = typical(races, key)
+    assert figure is not None and figure.value == 3
+    keys = list(races[0].figures)
+    place = keys.index(key)
+    assert [each[1] == "bulk" for each in keys[place - 1 : place + 2]] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("metric", "some", "none", "not_counted"),
+    [
+        ("unsent requests", {"unsent": 4}, {"unsent": 0}, {"unsent": None}),
+        (
+            "refresh count",
+            *(
+                {"telemetry": each}
+                for each in ({"cluster": {"refresh_count": 4}}, {"cluster": {"refresh_count": 0}}, {})
+            ),
+        ),
+    ],
+)
+def test_a_count_is_0_only_where_it_was_counted(
+    metric: str, some: dict[str, Any], none: dict[str, Any], not_counted: dict[str, Any]
+) -> None:
+    races = races_of([with_task(golden_race(), OPEN, **each) for each in (some, none, not_counted)])
+    assert [race.value((metric, OPEN, "")) for race in races] == [4, 0, None]
