@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from esbench.comparison.notices import merged, repeated
-from esbench.record.figures import Figure, Notice, figures
+from esbench.record.figures import Figure, Notice, figures_of
 from esbench.record.model import RaceRecord
-from esbench.report.table_model import Cell, Column, ReportDocument, Table, facts_table
+from esbench.report.table_model import Cell, Column, ReportDocument, Table, facts_table, figure_cell
 
 _MOST_NOTICES = 12
 COLUMNS = (
@@ -30,8 +30,8 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> ReportDocument:
     A figure that is only known to exceed a value in one of them has no mean. A figure of a single round has no spread.
     """
     found: dict[tuple[str, str], list[Figure]] = {}
-    for record in records:
-        for figure in figures(record):
+    for of_race in figures_of(records):
+        for figure in of_race:
             if figure.task:
                 found.setdefault((figure.metric, figure.task), []).append(figure)
     said = [found.counted("round") for found in merged(repeated(records).values())]
@@ -48,6 +48,7 @@ def _row(found: Sequence[Figure]) -> tuple[Cell, ...]:
     values, first = [figure.value for figure in found], found[0]
     mean = None if any(figure.exceeded for figure in found) else fmean(values)
     spread = 100 * stdev(values) / mean if mean and len(values) > 1 else None
+    least = min(found, key=lambda figure: (figure.value, figure.exceeded))
     longest = None if mean is None else max(values)
     usable = all(figure.usable for figure in found)
-    return (first.metric, first.task, mean, spread, min(values), longest, first.unit, len(values), not usable)
+    return (first.metric, first.task, mean, spread, figure_cell(least), longest, first.unit, len(values), not usable)

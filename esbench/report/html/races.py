@@ -22,7 +22,7 @@ from esbench.report.html.race import race_body, race_charts
 from esbench.report.html.verdict import Sentence, sentences
 from esbench.report.race_summary import race_facts
 from esbench.report.rounds import COLUMNS, rounds
-from esbench.report.table_model import Above, Cell, Column, Table
+from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 
 SeriesOf = Callable[[RaceRecord], tuple[Iterable[SecondLine], Sequence[Series]]]
@@ -224,7 +224,7 @@ def _cell(row: Mapping[str, Any] | None) -> _Cell:
     if row is None:
         return "-", False
     exceeded = row["mean"] is None and row["rounds"] == 1  # of several there is no mean then
-    mean = Above(row["min"]) if exceeded else row["mean"]
+    mean = row["min"] if exceeded else row["mean"]
     spread = "" if row["spread_percent"] is None else f" ± {row['spread_percent']:.1f}%"
     return f"{cell_text(mean, _NUMBER)}{spread}", row["unusable"]
 

@@ -11,6 +11,7 @@ from races import golden_race, task_of, with_task
 from esbench.record.figures import reported_tasks
 from esbench.record.model import RaceRecord
 from esbench.report.rounds import rounds
+from esbench.report.table_model import Above
 
 TASK = next(task.name for task in reported_tasks(golden_race()) if task.throughput.mean)
 
@@ -44,6 +45,26 @@ def test_a_figure_beyond_what_was_measured_has_no_mean() -> None:
     (found,) = [row for row in rounds("s", [record, late]).table.rows if row[:2] == ("p50 latency", task.name)]
     assert found[2:4] == (None, None)
     assert found[5] is None
+
+
+def test_the_least_of_figures_beyond_what_was_measured_is_above_it() -> None:
+    record = golden_race()
+    task = next(task for task in reported_tasks(record) if task.latency_ms and "p50" in task.latency_ms)
+    late = [
+        with_task(record, task.name, latency_ms={"p50": inf, "p50_at_least": at_least, "max": 9.0})
+        for at_least in (5.0, 4.0)
+    ]
+    known = with_task(record, task.name, latency_ms={"p50": 4.0, "max": 9.0})
+    for records, least in ((late[:1], Above(5.0)), (late, Above(4.0)), ([*late, known], 4.0)):
+        (found,) = [row for row in rounds("s", records).table.rows if row[:2] == ("p50 latency", task.name)]
+        assert found[4] == least
+
+
+def test_a_count_is_0_in_rounds_that_counted_none() -> None:
+    codes = ({"200": 9}, {"200": 9}, {"200": 9}, {"200": 8, "429": 12})
+    records = [with_task(golden_race(), TASK, status_codes=each) for each in codes]
+    _, _, mean, _, least, most, _, count, _ = row(records, "status 429")
+    assert (mean, least, most, count) == (3, 0, 12, 4)
 
 
 def test_what_is_to_be_known_says_of_how_many_rounds_it_is() -> None:
