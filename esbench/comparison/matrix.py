@@ -16,7 +16,7 @@ from esbench.comparison.model import Side
 from esbench.errors import UsageError, did_you_mean, nearest
 from esbench.errors.short import first_of
 from esbench.measure.measures import response_time
-from esbench.record.figures import Figure, Notice, figures, reported_tasks, task_label
+from esbench.record.figures import Figure, Notice, figures_of, reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 
 _MOST_NAMED = 4
@@ -66,14 +66,15 @@ def matrix(sides: Sequence[Side], rows: str, columns: str, value: str, allow: Co
     `rows` and `columns` are keys with commas between them (`KEYS`: task, param:documents ...). `value` is throughput,
     errors, p50 ... p99.99 or max (latency of an open loop, service time of a closed one), or a metric of the summary.
     `allow`: keys of the workload that may differ between the races of one cell. Raises UsageError for an unknown key
-    or value, and if races of one cell differ in more than their round.
+    or value, and if a cell has several tasks, or races that differ in more than their round.
     """
     row_keys, column_keys = _parsed(rows, "--rows"), _parsed(columns, "--columns")
     found: dict[_Place, list[tuple[RaceRecord, Figure | None]]] = {}
     metrics: set[str] = set()
+    figures = iter(figures_of([record for side in sides for record in side.records]))
     for side in sides:
         for record in side.records:
-            by_name = {(figure.metric.lower(), figure.task): figure for figure in figures(record)}
+            by_name = {(figure.metric.lower(), figure.task): figure for figure in next(figures)}
             metrics |= {metric for metric, _ in by_name}
             for task in reported_tasks(record):
                 labels = [_label(key, side, record, task) for key in (*row_keys, *column_keys)]
@@ -85,6 +86,8 @@ def matrix(sides: Sequence[Side], rows: str, columns: str, value: str, allow: Co
         known = ["throughput", "errors", "p50", "p99", "max", *sorted(metrics)]
         hint = nearest(value, known) or "throughput, errors, p50, p99, max or a metric of esbench show"
         raise UsageError(f'no task has "{value}"', where="--value", hint=hint)
+    for place, cell in found.items():
+        _refuse_several_tasks(place, [figure for _, figure in cell if figure is not None])
     by_races: dict[tuple[str, ...], _Place] = {}  # tasks of the same races are one question
     for place, cell in found.items():
         by_races.setdefault(tuple(record.race_id for record, _ in cell), place)
@@ -146,16 +149,26 @@ def _mean(found: Sequence[Figure | None]) -> tuple[Figure, int] | None:
     return replace(usable[0], value=mean, exceeded=exceeded), len(usable)
 
 
-def _refuse_mixed(
-    place: tuple[tuple[Label, ...], Label], records: Sequence[RaceRecord], allow: Collection[str]
-) -> None:
+def _refuse_several_tasks(place: _Place, cell: Sequence[Figure]) -> None:
+    tasks = list(dict.fromkeys(figure.task for figure in cell))
+    if len(tasks) > 1:
+        raise UsageError(
+            f"the cell {_named(place)} holds {len(tasks)} tasks: {first_of(tasks, _MOST_NAMED)}",
+            hint="say task in --rows or --columns",
+        )
+
+
+def _refuse_mixed(place: _Place, records: Sequence[RaceRecord], allow: Collection[str]) -> None:
     names = _differing(records, allow)
     if names:
-        where = f"{', '.join(map(str, place[0]))} / {place[1]}"
         raise UsageError(
-            f"the cell {where} holds races that differ in {first_of(names, _MOST_NAMED)}",
+            f"the cell {_named(place)} holds races that differ in {first_of(names, _MOST_NAMED)}",
             hint="say which in --rows or --columns (race, version, param:NAME), or leave some out",
         )
+
+
+def _named(place: _Place) -> str:
+    return f"{', '.join(map(str, place[0]))} / {place[1]}"
 
 
 def _differing(records: Sequence[RaceRecord], allow: Collection[str] = ()) -> list[str]:

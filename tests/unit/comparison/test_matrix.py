@@ -63,6 +63,24 @@ def test_races_that_differ_in_more_are_not_mixed() -> None:
         matrix(sides(race("a", 100, 1.0), race("b", 200, 2.0)), "task", "version", "p50")
 
 
+@pytest.mark.parametrize("records", [("a",), ("a", "b")])
+def test_tasks_are_not_mixed(records: tuple[str, ...]) -> None:
+    side = Side("baseline", tuple(race(race_id, 100, 1.0) for race_id in records))
+    with pytest.raises(UsageError, match=r"the cell orders / baseline holds \d tasks: .*\(say task in --rows"):
+        matrix([side], "track", "side", "p50")
+    assert matrix([side], "track,task", "side", "p50").units == ("ms",)
+
+
+def test_a_count_of_some_rounds_is_0_in_the_others() -> None:
+    statuses = ({"200": 5}, {"200": 5}, {"200": 1, "429": 9})
+    rounds = [
+        with_task(race(name, 100, 1.0), "get-by-id", status_codes=of) for name, of in zip("abc", statuses, strict=True)
+    ]
+    cell = matrix([Side("s", tuple(rounds))], "task", "side", "status 429").cells[("get-by-id",), "s"]
+    assert cell is not None
+    assert (cell[0].value, cell[1]) == (3, 3)
+
+
 def test_what_differs_beside_the_keys_is_said() -> None:
     other = golden_race().clusters["default"]
     newer = race("b", 200, 2.0, clusters={"default": replace(other, version="7.17.29")})
