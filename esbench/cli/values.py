@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.json_faults import json_fault
+from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
@@ -77,7 +78,7 @@ def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict
 
 def parse_paths(value: str, where: str) -> tuple[Path, ...]:
     """Parse a list of files as `parse_list` does, and make them absolute. They need not exist."""
-    return tuple(Path(name).expanduser().absolute() for name in parse_list(value, where))
+    return tuple(user_path(name, where).absolute() for name in parse_list(value, where))
 
 
 def parse_words(value: str, where: str) -> tuple[str, ...]:
@@ -286,7 +287,7 @@ def _object(members: Sequence[tuple[str, Any]], where: str) -> dict[str, Any]:
 
 def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:
     """Return the text of a file; None if the name is a pair whose value happens to have a file's suffix."""
-    file = _find(name, folders)
+    file = _find(name, where, folders)
     if file is None:
         if ":" in name:
             return None
@@ -301,8 +302,8 @@ def _read(name: str, where: str, folders: Sequence[Path]) -> str | None:
         raise UsageError(f"is not UTF-8 text (byte {error.start})", where=source, hint="save it as UTF-8") from None
 
 
-def _find(name: str, folders: Sequence[Path]) -> Path | None:
-    paths = (Path(name).expanduser(), *(folder / name for folder in folders))
+def _find(name: str, where: str, folders: Sequence[Path]) -> Path | None:
+    paths = (user_path(name, where), *(folder / name for folder in folders))
     return next((path for path in paths if path.is_file()), None)
 
 

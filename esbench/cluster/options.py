@@ -11,7 +11,6 @@ import re
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +19,7 @@ from esbench.cluster.aws import AwsIdentity, AwsSigner
 from esbench.cluster.proxy import Proxy
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
+from esbench.errors.user_paths import user_path
 from esbench.units import parse_duration
 
 DEFAULT_PORT, _SQL_PORT = 9200, 3306
@@ -31,9 +31,9 @@ ENCODED = "in a password , is written %2C, @ %40, / %2F, # %23 and ? %3F"
 _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
-_FILES = ("ca_certs", "client_cert", "client_key")
+FILE_OPTIONS = ("ca_certs", "client_cert", "client_key")
 IDENTITY_OPTIONS = ("basic_auth_user", "basic_auth_password", "api_key", "bearer_auth", *aws.OPTIONS)
-_OPTIONS = (*_FLAGS, *_FILES, "timeout", "proxy", *IDENTITY_OPTIONS)
+_OPTIONS = (*_FLAGS, *FILE_OPTIONS, "timeout", "proxy", *IDENTITY_OPTIONS)
 # Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
     "max_connections": "each client has its own connection",
@@ -144,7 +144,7 @@ class ClientOptions:
         if len(given := [name for name, value in identities.items() if value is not None]) > 1:
             raise UsageError(f"both {given[0]} and {given[1]}", where=where, hint="give one of them")
         proxy = reader.text("proxy")
-        others: dict[str, Any] = {name: reader.file(name) for name in _FILES}
+        others: dict[str, Any] = {name: reader.file(name) for name in FILE_OPTIONS}
         if others["client_key"] is not None and others["client_cert"] is None:
             raise UsageError("client_key without client_cert", where=where, hint="give both")
         others |= {name: reader.flag(name, default=getattr(cls, name)) for name in _FLAGS}
@@ -413,7 +413,7 @@ class _Reader:
         value = self.text(name)
         if value is None:
             return None
-        path = Path(value).expanduser()
+        path = user_path(value, f"{self.where} {name}")
         if not path.is_file():
             raise UsageError(f"{name}: no file {value}", where=self.where, hint="a PEM file")
         return str(path.absolute())

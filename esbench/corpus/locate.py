@@ -23,6 +23,7 @@ from esbench.corpus.download import (
     shown,
 )
 from esbench.errors import CorpusError, UsageError
+from esbench.errors.user_paths import user_path
 from esbench.model import Documents, leaves_folder
 
 _GENERATE = "or race generated documents with --synthetic-corpus"
@@ -161,7 +162,7 @@ def check_mirror(mirror: str, where: str) -> str:
         raise UsageError(f"{scheme}:// cannot be downloaded from", where=where, hint=f"known: {', '.join(SCHEMES)}")
     if scheme and "@" in urlsplit(mirror).path:  # its host ended before it
         raise UsageError("user and password cannot be read", where=where, hint=ENCODED)
-    if not scheme and mirror and not Path(mirror).expanduser().is_dir():
+    if not scheme and mirror and not user_path(mirror, where).is_dir():
         raise UsageError(f'there is no folder "{mirror}"', where=where, hint="it is the URL or the folder of a mirror")
     return mirror
 
@@ -205,5 +206,5 @@ def _spellings(name: str) -> list[str]:
 def _as_url(text: str) -> str:
     """Return a URL without a slash at its end; the path of a folder becomes a file:// URL."""
     if not urlsplit(text).scheme:
-        return Path(text).expanduser().resolve().as_uri().rstrip("/")
+        return user_path(text, text).resolve().as_uri().rstrip("/")
     return text.rstrip("/")

@@ -23,6 +23,7 @@ from esbench.create_track.files import Contents, TargetFiles, body_text, readme_
 from esbench.create_track.pages import Extent
 from esbench.create_track.targets import ExtractedTarget, find_data_streams, find_indices
 from esbench.errors import EsbenchError, UsageError
+from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
 from esbench.race.interrupts import Interrupts
 from esbench.units import format_bytes
@@ -111,7 +112,7 @@ def _new_folder(options: CreateTrackOptions) -> Path:
     if not _NAME.fullmatch(options.name):
         hint = "letters, digits, dots, - and _"
         raise UsageError(f'"{options.name}" is not the name of a folder', where="--track", hint=hint)
-    parent = options.output_path.expanduser().absolute()
+    parent = user_path(options.output_path, "--output-path").absolute()
     folder = parent / options.name
     if folder.exists():
         raise UsageError(f"{folder} is there already", where="--output-path", hint="delete it, or use another --track")

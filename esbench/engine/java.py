@@ -14,6 +14,7 @@ from pathlib import Path
 from esbench.engine.catalog import JavaNeeds, Wheel
 from esbench.engine.folders import built_once, is_open_to_all
 from esbench.errors import EngineError, UsageError
+from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
 
 
@@ -81,7 +82,7 @@ def choose_java(
     UsageError; any other Java that does not fit is skipped, with a line that says so. EngineError if no Java fits.
     """
     if java_home is not None:
-        java = inspect_java(java_home.expanduser().absolute(), "--java-home")
+        java = inspect_java(user_path(java_home, "--java-home").absolute(), "--java-home")
         if java is None:
             raise UsageError("there is no Java here: bin/java is missing or does not run", where=str(java_home))
         if not wanted.fits(java.feature, java.lacks(wanted.modules)):

@@ -21,6 +21,7 @@ from esbench.engine.download import Downloader
 from esbench.engine.folders import built_once, is_open_to_all
 from esbench.engine.server import inspect_server
 from esbench.errors import FREE_SPACE, EngineError, UsageError
+from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
 from esbench.model import leaves_folder
 from esbench.units import format_bytes
@@ -121,7 +122,7 @@ def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_
     An archive is unpacked once per file; a folder is copied only if `for_all_users` is set and other users cannot enter
     it. UsageError if there is no such folder or archive, EngineError if it holds no server.
     """
-    path = Path(distribution).expanduser().absolute()
+    path = user_path(distribution, distribution).absolute()
     if path.is_dir():
         inspect_server(path)
         if not for_all_users or is_open_to_all(path / "bin"):

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 
 from esbench.corpus.download import download as fetch
 from esbench.errors import TrackError
+from esbench.errors.user_paths import user_path
 from esbench.rally_python import parameter_sources as sources
 from esbench.rally_python import runners, view
 from esbench.rally_python.document_sets import DocumentSets
@@ -161,7 +162,7 @@ def download(
 
 def rally_confdir() -> str:
     """Return Rally's folder: `.rally` in `RALLY_HOME`, or in the home folder."""
-    return str(Path(os.environ.get("RALLY_HOME") or "~").expanduser() / ".rally")
+    return str(user_path(os.environ.get("RALLY_HOME") or "~", "RALLY_HOME") / ".rally")
 
 
 def modules() -> dict[str, ModuleType]:

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from esbench.errors.user_paths import user_path
 from esbench.record.host import has_ended
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.processes import GrowingFile, file_in_command
@@ -146,7 +147,7 @@ class Jfr(Device):
 
 def _template(name: str) -> str:
     """Return a template's name, or the absolute path of a .jfc file, since nodes run in other folders."""
-    return str(Path(name).expanduser().absolute()) if name.endswith(".jfc") else name
+    return str(user_path(name, "recording-template").absolute()) if name.endswith(".jfc") else name
 
 
 def _files(device: Device, name: str) -> dict[str, Path]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from esbench.errors import EsbenchError, UsageError, did_you_mean
+from esbench.errors.user_paths import user_path
 from esbench.track import schema
 from esbench.track.faults import Faults
 from esbench.track.loader import challenge_nodes, read_track, track_file
@@ -107,7 +108,7 @@ def _tracks_below(repository: Path) -> dict[str, Path]:
 
     Raises a UsageError if there is no such folder, or no track in it.
     """
-    root = repository.expanduser()
+    root = user_path(repository, REPOSITORY)
     if not root.is_dir():
         hint = "it is the folder of tracks that were checked out or downloaded"
         raise UsageError(f'there is no folder "{repository}"', where=REPOSITORY, hint=hint)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
+from esbench.errors.user_paths import user_path
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Template, Templates, Track, leaves_folder
 from esbench.track import features, schema, testmode
 from esbench.track.document import DocumentNode, parse
@@ -123,7 +124,7 @@ def track_file(path: Path, where: str) -> Path:
 
     `where` is the command line option that errors name.
     """
-    path = path.expanduser()
+    path = user_path(path, where)
     if path.is_dir():
         found = file_in(path)
         if found is None:
