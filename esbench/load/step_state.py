@@ -60,6 +60,8 @@ class RunningStep:
         for name in self.unfinished_of(worker):
             self._measurements[name].lose(worker)
             self._missing.setdefault(name, reason)
+            if self._measurements[name].ended:
+                self._ended.add(name)
 
     def next_tasks(self) -> frozenset[str]:
         """Return the names of the tasks that are to begin now; each is returned once.
