@@ -13,7 +13,16 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Challenge, Task
-from esbench.requests.exchange import ClientProgram, Concurrent, Exchange, Reply, RequestFailed, Script, ScriptSession
+from esbench.requests.exchange import (
+    ClientProgram,
+    Concurrent,
+    Exchange,
+    HttpScript,
+    Reply,
+    RequestFailed,
+    Script,
+    ScriptSession,
+)
 
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -84,6 +93,8 @@ class _Script:
 
     def __init__(self, script: Script, assertions: Sequence[Mapping[str, Any]]) -> None:
         self.connections = script.connections if isinstance(script, Concurrent) else 1
+        self.hosts: Sequence[int] = script.hosts if isinstance(script, HttpScript) else ()
+        self.reads_headers = isinstance(script, HttpScript) and script.reads_headers
         self._script = script
         self._assertions = assertions
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from compiled import client, compiled, context, judged, script, session
+from compiled import HEADERS, client, compiled, context, judged, script, session
 
+from esbench.cluster.options import Host
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.operations.assertions import asserting, without_assertions
-from esbench.requests.exchange import ClientProgram, Script
+from esbench.requests.exchange import ClientProgram, Concurrent, HttpScript, Script
 
 REPLY = {
     "took": 3,
@@ -116,3 +118,17 @@ def test_assertions_are_taken_away_at_any_depth() -> None:
         return Challenge("c", (Step((Task("t", Operation("t", "composite", params)),)),))
 
     assert without_assertions(challenge(assertions=[assertion("hits", ">", 0)])) == challenge()
+
+
+def test_a_script_with_assertions_has_the_hosts_and_reads_the_headers_of_the_one_without() -> None:
+    requests = [
+        {"path": "/", "host": "a:9200", "assert": {"equals": {"_ctx.response.header.x": "1"}}},
+        {"path": "/", "host": "b:9201"},
+    ]
+    hosts = (Host("a", 9200), Host("b", 9201))
+    made = compiled(replace(context("http-requests", {"requests": requests}), hosts=hosts)).client(0, HEADERS)
+    checked = asserting(made, {"assertions": [assertion("weight", "==", 1)]})
+    assert checked is not made
+    assert isinstance(checked, HttpScript)
+    assert isinstance(checked, Concurrent)
+    assert (checked.hosts, checked.connections, checked.reads_headers) == ((0, 1), 2, True)
