@@ -21,11 +21,11 @@ from esbench.measure.schedule import measured_period_s
 from esbench.model import Task
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
+from esbench.operations.parameters import seconds
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
 from esbench.requests.programs import Program
-from esbench.units import parse_duration
 from esbench.worker.worker_task import TaskShare
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Preparation:
         has_end = program.finite or measured_period_s(task) is not None or assignment.may_be_endless
         if task.is_time_based and not has_end:
             raise no_end(context.where)
-        timeout_s = parse_duration(task.operation.params.get("request-timeout", target.options.timeout_s))
+        timeout_s = seconds(task.operation.params, "request-timeout", target.options.timeout_s)
         access = target.options.access()
         failures = Failures(Redactor(target.options.secrets()))
         clients: list[Client] = []

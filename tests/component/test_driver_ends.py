@@ -114,6 +114,12 @@ def test_timeouts_rank_above_everything(server: NullServer, driver: Driver) -> N
     assert server.counts().connections >= 20  # each was replaced
 
 
+def test_a_timeout_that_is_null_is_that_of_the_client_options(server: NullServer, driver: Driver) -> None:
+    server.use({"rules": [{"path": "_doc", "fault": "hang"}]})
+    result = driver.run(server.url, get(params={"request-timeout": None}), options=ClientOptions(timeout_s=0.2))
+    assert "within 0.2 s" in result.error_kinds["timeout"].example
+
+
 # the end of numbers and documents
 
 
