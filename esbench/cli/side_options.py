@@ -10,7 +10,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +19,7 @@ from esbench.cli.command import CapacityText, MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
 from esbench.cli.values import FILES, parse_clusters, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
+from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
 from esbench.record.home import esbench_home
 from esbench.record.secrets import HIDDEN, Redactor, redact
@@ -88,7 +88,10 @@ def _canonical(word: str, where: str, before: str) -> str:
             raise UsageError(f'"{name}" is true or false, not "{value}"', where=where)
     elif not equals:
         raise UsageError(f'"{name}" needs a value', where=where, hint=f'say "{name}=VALUE"')
-    return _word(param, value) if equals and not _is_flag(param) else f"{_name(param)}{equals}{value}"
+    if not equals or _is_flag(param):
+        return f"{_name(param)}{equals}{value}"
+    with about(where):
+        return _word(param, value)
 
 
 def _hint(name: str, given: str, value: str) -> str:
@@ -129,17 +132,59 @@ def words_given(context: click.Context) -> tuple[str, ...]:
 def _word(param: click.Parameter, value: str) -> str:
     """Return an option as a word, with absolute paths since the session may be resumed from another folder, and with
     the id of a race that is called `last` now."""
-    if isinstance(param.type, click.Path):
-        value = str(Path(value).expanduser().absolute())
-    elif isinstance(param.type, PathsText):
-        paths = map(str, parse_paths(value, f"--{_name(param)}"))
+    name = _name(param)
+    if isinstance(param.type, PathsText):
+        paths = map(str, parse_paths(value, f"--{name}"))
         value = ",".join(f"'{path}'" if "," in path else path for path in paths)
     elif isinstance(param.type, CapacityText):
         from esbench.race.percent_rates import known_capacity
         from esbench.record.store import RaceStore
 
         value = known_capacity(RaceStore(esbench_home()), value).race_id
-    return f"{_name(param)}={value}"
+    elif isinstance(param.type, click.Path) or _is_path(name, value):
+        value = str(user_path(value, f"--{name}").absolute())
+    elif name in ("client-options", "telemetry-params"):
+        value = _with_absolute_files(name, value)
+    return f"{name}={value}"
+
+
+def _is_path(name: str, value: str) -> bool:
+    """True if the value of an option that takes other values, too, is the path of a file or folder."""
+    if name == "distribution":
+        from esbench.engine.catalog import load_catalog
+        from esbench.engine.unpacked import is_path
+
+        return value != "" and is_path(value, load_catalog())
+    if name == "track-repository":
+        from esbench.track.repository import is_url
+
+        return not is_url(value)
+    return value.endswith(FILES) and not value.startswith(("{", "[")) and user_path(value, f"--{name}").is_file()
+
+
+def _with_absolute_files(name: str, value: str) -> str:
+    """Return a mapping with absolute paths of the files in it that are there; the text as it is without any."""
+    try:
+        given = parse_mapping(value, f"--{name}")
+    except UsageError:  # raised again where the option is read
+        return value
+    absolute = _absolute_within(given, f"--{name}")
+    return value if absolute == given else json.dumps(absolute)
+
+
+def _absolute_within(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a mapping, or those of several clusters, with absolute paths of the files that are there."""
+    from esbench.cluster.options import FILE_OPTIONS
+
+    def absolute(key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return _absolute_within(value, where)
+        if key not in (*FILE_OPTIONS, "recording-template") or not isinstance(value, str):
+            return value
+        path = user_path(value, f"{where} {key}")
+        return str(path.absolute()) if path.is_file() else value
+
+    return {key: absolute(key, value) for key, value in given.items()}
 
 
 def side_options(common: Sequence[str], side: Sequence[str], where: str) -> RaceOptions:

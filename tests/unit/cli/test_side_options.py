@@ -176,3 +176,55 @@ def test_hosts_of_a_side_that_are_empty_are_refused() -> None:
     for common, side in ((("target-hosts=",), ()), ((), ("target-hosts=",))):
         with pytest.raises(UsageError, match="--contender: --target-hosts is empty"):
             side_options(("track=orders", *common), side, "--contender")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: with files that options may name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("es.tar.gz", "x.json", "mine.yml", "ca.pem", "quick.jfc"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "server").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("distribution=./es.tar.gz", "distribution={}/es.tar.gz"),
+        ("distribution=es.tar.gz", "distribution={}/es.tar.gz"),
+        ("distribution=server", "distribution={}/server"),
+        ("distribution=7.17.29", "distribution=7.17.29"),
+        ("distribution=", "distribution="),
+        ("track-repository=tracks", "track-repository={}/tracks"),
+        ("track-repository=https://a/tracks", "track-repository=https://a/tracks"),
+        ("track-params=x.json", "track-params={}/x.json"),
+        ("track-params=of-the-track.json", "track-params=of-the-track.json"),
+        ("track-params=a:x.json", "track-params=a:x.json"),
+        ("node-settings=mine.yml", "node-settings={}/mine.yml"),
+        ("include-tasks=x.json", "include-tasks={}/x.json"),
+        ("target-hosts=x.json", "target-hosts={}/x.json"),
+        ("client-options=x.json", "client-options={}/x.json"),
+        ("client-options=basic_auth_password:ca.pem", "client-options=basic_auth_password:ca.pem"),
+        ("client-options=ca_certs:gone.pem", "client-options=ca_certs:gone.pem"),
+    ],
+)
+def test_paths_of_a_session_are_absolute(word: str, kept: str, folder: Path) -> None:
+    assert split_side(word, "--contender") == (kept.replace("{}", str(folder)),)
+
+
+def test_files_within_mappings_are_absolute(folder: Path) -> None:
+    words = split_side(
+        "client-options=ca_certs:ca.pem,timeout:5 telemetry-params=recording-template:quick.jfc", "--contender"
+    )
+    assert words == (
+        f'client-options={{"ca_certs": "{folder}/ca.pem", "timeout": 5}}',
+        f'telemetry-params={{"recording-template": "{folder}/quick.jfc"}}',
+    )
+    (of_clusters,) = split_side("""client-options='{"a": {"ca_certs": "ca.pem"}}'""", "--contender")
+    assert of_clusters == f'client-options={{"a": {{"ca_certs": "{folder}/ca.pem"}}}}'
+
+
+def test_an_unknown_user_in_a_side_names_the_side() -> None:
+    with pytest.raises(UsageError, match=r'^--contender: --java-home: there is no user "no-such-user"$'):
+        split_side("java-home=~no-such-user/jdk", "--contender")
