@@ -70,7 +70,7 @@ def capacity(**flags: Any) -> int:
         options = race_options(flags)
         steps = Probing(capacity_options(options, flags), progress)
         if flags["dry_run"]:
-            return dry_run({"": options}, flags, progress, steps=steps)
+            return dry_run({"": options}, flags, progress, search=steps)
         return race_and_report(options, flags, progress, steps)[1]
 
 

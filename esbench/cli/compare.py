@@ -146,8 +146,7 @@ def _matrix(
     from esbench.record.store import RaceStore
     from esbench.report.matrix import matrix_document
 
-    check_report_file(report_file, report_format)
-    check_file(html, "--html")
+    check_files_without_verdicts("a matrix has no verdicts", form, report_file, report_format, html)
     if not texts:
         raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
     reported = ReportedSides(RaceStore(esbench_home()), SessionStore(esbench_home()))
@@ -174,6 +173,20 @@ def check_comparison_files(form: str, report_file: Path | None, report_format: s
         if report_format != JUNIT.name and (report_format is not None or of_suffix is not JUNIT):
             raise UsageError("is junit where --report-file is not", where="--format", hint="name the file .xml")
     check_report_file(report_file, report_format, COMPARISON_FORMATS)
+
+
+def check_files_without_verdicts(
+    why: str, form: str, report_file: Path | None, report_format: str | None, html: Path | None
+) -> None:
+    """Raise a UsageError if the files of a table without verdicts could not be written; call it before races.
+
+    The arguments are those of `check_comparison_files`. JUnit, which consists of verdicts, is refused because of `why`.
+    """
+    for option, name in (("--format", form), ("--report-format", report_format)):
+        if name == JUNIT.name:
+            raise UsageError(why, where=f"{option}={name}")
+    check_report_file(report_file, report_format)
+    check_file(html, "--html")
 
 
 def compare_stored(

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from esbench.model import Step
     from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
+    from esbench.race.probing import Probing
     from esbench.race.race import RacePlan
-    from esbench.race.steps import Steps
     from esbench.race.track import RacedTrack
+    from esbench.record.figures import Notice
     from esbench.record.sessions import Pacing, RaceSession
-    from esbench.report.table_model import Cell, ReportDocument, Section
+    from esbench.report.table_model import ReportDocument, Section, Table
 
 _NAMED = 2
 dry_run_option = click.option(
@@ -29,69 +30,107 @@ def dry_run(
     flags: Mapping[str, Any],
     progress: Progress,
     session: RaceSession | None = None,
-    steps: Steps | None = None,
+    search: Probing | None = None,
 ) -> int:
     """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
 
-    Of a `session` whose sides are raced at once, print its rounds, too. `steps`: those of the races, if they are not
-    the challenge's.
+    Of a `session` whose sides are raced at once, print its rounds, too. `search`: the steps of races that search for a
+    capacity.
     """
     from esbench.cli.output import print_document
     from esbench.operations import builtin_operations
     from esbench.race.race import plan
     from esbench.race.round import shaped
 
-    plans = {name: plan(options, builtin_operations(), progress, steps) for name, options in sides.items()}
-    at_once: tuple[tuple[Cell, ...], ...] = ()
+    plans = {name: plan(options, builtin_operations(), progress, search) for name, options in sides.items()}
+    at_once: dict[str, str] = {}
     if session and session.pacing:
         for made in plans.values():
             made.raced.challenge = shaped(made.raced.challenge, made.raced.types, session.pacing, len(plans))
-        at_once = tuple(_at_once(session, session.pacing, plans))
-    for number, (name, made) in enumerate(plans.items()):
-        if number and flags["form"] == "text":
-            click.echo()
-        document = _document(sides[name], made, name, at_once)
-        print_document(document, flags["form"], flags["report_file"], flags["report_format"])
+        at_once = dict(_at_once(session, session.pacing, plans))
+    facts = {
+        side: dict((*_facts(sides[side], made), *(() if at_once else _takes(made.raced, search))))
+        for side, made in plans.items()
+    }
+    print_document(_document(plans, facts, at_once), flags["form"], flags["report_file"], flags["report_format"])
     return int(any(made.refusal for made in plans.values()))
 
 
-def _document(options: RaceOptions, plan: RacePlan, side: str, at_once: tuple[tuple[Cell, ...], ...]) -> ReportDocument:
-    from esbench.record.figures import Notice
-    from esbench.report.table_model import Column, ReportDocument, Table, facts_table
+def _document(
+    plans: Mapping[str, RacePlan], facts: Mapping[str, Mapping[str, str]], at_once: Mapping[str, str]
+) -> ReportDocument:
+    """Return the document of all sides. `facts`: those of each; `at_once`: those of a session at once, or empty."""
+    from esbench.report.table_model import ReportDocument, facts_table
+
+    several = len(plans) > 1
+    sections = tuple(_found(made, side if several else "") for side, made in plans.items() if made.found)
+    shared = {"Dry run": "nothing was started, written or deleted", **at_once}
+    if several:
+        sections = (_side_by_side(facts), *sections)
+    else:
+        shared |= next(iter(facts.values()))
+    return ReportDocument(
+        _tasks(plans, "Length a side" if at_once else "Length"),
+        facts_table(shared.items()),
+        tuple(_notices(plans)),
+        sections,
+    )
+
+
+def _side_by_side(facts: Mapping[str, Mapping[str, str]]) -> Section:
+    """Return the facts of several sides as a table with a column for each."""
+    from esbench.report.table_model import Column, Section, Table
+
+    names = dict.fromkeys(name for of_side in facts.values() for name in of_side)
+    columns = (Column("", "name"), *(Column(side, side) for side in facts))
+    rows = tuple((name, *(of_side.get(name) for of_side in facts.values())) for name in names)
+    return Section("Sides", Table(columns, rows))
+
+
+def _tasks(plans: Mapping[str, RacePlan], length: str) -> Table:
+    """Return the tasks of all sides; `length` is the title of their length."""
+    from esbench.report.table_model import Column, Table
     from esbench.report.tracks import task_length, task_rate
 
     columns = (
         Column("Step", "step"),
         Column("Task", "task"),
         Column("Clients", "clients", numeric=True),
-        Column("Length a side" if at_once else "Length", "length"),
+        Column(length, "length"),
         Column("Rate", "rate"),
     )
+    has_sides = len(plans) > 1
     rows = tuple(
         (
+            *((side,) if has_sides else ()),
             str(number) if len(step.tasks) == 1 else f"{number}.{inner}",
             task.name,
             task.clients,
             task_length(task),
             task_rate(task.schedule),
         )
-        for number, step in enumerate(plan.raced.challenge.steps, 1)
+        for side, made in plans.items()
+        for number, step in enumerate(made.raced.challenge.steps, 1)
         for inner, task in enumerate(step.tasks, 1)
     )
-    refused = (Notice(f"the race would be refused: {plan.refusal}"),) if plan.refusal else ()
-    return ReportDocument(
-        Table(columns, rows),
-        facts_table((*((("Side", side),) if side else ()), *_facts(options, plan), *(at_once or _takes(plan.raced)))),
-        (*refused, *map(Notice, plan.warnings)),
-        (_found(plan),) if plan.found else (),
-    )
+    return Table((Column("Side", "side"), *columns) if has_sides else columns, rows)
 
 
-def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
+def _notices(plans: Mapping[str, RacePlan]) -> Iterator[Notice]:
+    from esbench.record.figures import Notice
+
+    for side, made in plans.items():
+        of_side = f"{side}: " if len(plans) > 1 else ""
+        if made.refusal:
+            yield Notice(f"{of_side}the race would be refused: {made.refusal}")
+        for warning in made.warnings:
+            yield Notice(f"{of_side}{warning}")
+
+
+def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
     from esbench.units import format_bytes, format_number
 
     raced, info = plan.raced, plan.info
-    yield "Dry run", "nothing was started, written or deleted"
     yield "Track", f"{raced.track.name} / {raced.challenge.name}"
     server = info.server
     if options.hosts:
@@ -115,14 +154,19 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[Cell, ...]]:
         yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
 
 
-def _takes(raced: RacedTrack) -> Iterator[tuple[Cell, ...]]:
+def _takes(raced: RacedTrack, search: Probing | None) -> Iterator[tuple[str, str]]:
     from esbench.units import format_duration
 
     least_s = sum(_least_s(step, raced.types) for step in raced.challenge.steps)
-    yield "Takes", f"{format_duration(least_s)}, and what the tasks without a time take" if least_s else "not known"
+    parts = [format_duration(least_s)] if least_s else []
+    if search is not None:
+        parts.append(f"probes that begin within {format_duration(search.options.budget_s)}")
+        if search.options.sustain_s:
+            parts.append(f"{format_duration(search.options.sustain_s)} that hold the result")
+    yield "Takes", ", ".join((*parts, "and what the tasks without a time take")) if parts else "not known"
 
 
-def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]) -> Iterator[tuple[Cell, ...]]:
+def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]) -> Iterator[tuple[str, str]]:
     """Yield facts of a session whose sides are raced at once: how, and the rounds with their time."""
     from esbench.units import format_duration
 
@@ -180,17 +224,19 @@ def _made(plan: RacePlan) -> tuple[str, ...]:
 
 def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     """Return the number of documents that the tasks send or draw from, and their size where the track states it."""
+    from esbench.corpus.synthetic import synthetic_counts
     from esbench.track.selection import corpora_needed
     from esbench.units import format_bytes
 
-    raced = plan.raced
-    parts = [part for corpus in corpora_needed(raced.track, raced.challenge, raced.types) for part in corpus.documents]
+    raced, most = plan.raced, options.synthetic_documents
+    corpora = corpora_needed(raced.track, raced.challenge, raced.types)
+    if most is not None and corpora:
+        return f"{sum(count for corpus in corpora for count in synthetic_counts(corpus, most)):,}, generated"
+    parts = [part for corpus in corpora for part in corpus.documents]
     if not parts:
         return ""
     counts, sizes = [part.document_count for part in parts], [part.uncompressed_bytes for part in parts]
     text = "not counted yet" if None in counts else f"{sum(filter(None, counts)):,}"
-    if options.synthetic_documents is not None:
-        return f"{text} at most, generated"
     if all(part.generate is not None for part in parts):
         return f"{text}, generated"
     if None not in sizes and all(part.sample is None for part in parts):
@@ -209,7 +255,7 @@ def _least_s(step: Step, types: OperationTypes) -> float:
     return max(times[name] for name in step.completed_by or times)
 
 
-def _found(plan: RacePlan) -> Section:
+def _found(plan: RacePlan, side: str) -> Section:
     from esbench.report.table_model import Column, Section, Table
     from esbench.units import format_bytes
 
@@ -230,4 +276,4 @@ def _found(plan: RacePlan) -> Section:
         )
         for index in plan.found
     )
-    return Section("On the cluster now", Table(columns, rows))
+    return Section(f"On the cluster now{': ' if side else ''}{side}", Table(columns, rows))

@@ -19,7 +19,6 @@ from esbench.cli.store import store_options
 from esbench.comparison.nodes import FEWEST_ROUNDS
 from esbench.errors import UsageError
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
-from esbench.report.render import JUNIT
 from esbench.units import parse_duration
 
 AUTO = "auto"
@@ -189,8 +188,6 @@ def _check_plan(context: click.Context) -> None:
             raise UsageError(
                 f"--{name.replace('_', '-')} does not go with it: {why}", where="--plan", hint="leave out either"
             )
-    if JUNIT.name in (context.params["form"], context.params["report_format"]):
-        raise UsageError("a plan has no verdicts", where=f"--plan: --format={JUNIT.name}", hint="leave out either")
 
 
 def _check_comparison(flags: Mapping[str, Any]) -> None:

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED
-from esbench.cli.compare import check_comparison_files, compare, compare_stored
+from esbench.cli.compare import check_comparison_files, check_files_without_verdicts, compare, compare_stored
 from esbench.cli.dry_run import dry_run
 from esbench.cli.duel_capacity import probing
 from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.metrics_options import others_of_sides, others_who_follow
-from esbench.cli.output import check_file, check_report_file, print_document, write_report
+from esbench.cli.output import print_document, write_report
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.cli.store import check_store, keep_finished_race
 from esbench.comparison.comparability import checked_keys
@@ -39,7 +39,6 @@ from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
 from esbench.race.side_by_side import DuelAtOnce
-from esbench.race.steps import Steps
 from esbench.record.figures import failed_checks, judged_objectives
 from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts
@@ -47,10 +46,13 @@ from esbench.record.locks import SessionLock
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, Pacing, RaceSession, SessionSide, SessionStore
 from esbench.record.store import RaceStore
-from esbench.report.render import JUNIT
 from esbench.report.rounds import rounds as rounds_document
 
+if TYPE_CHECKING:
+    from esbench.race.probing import Probing
+
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
+_ONE_SIDE = "there is nothing to compare: the session has one side"
 _GIVEN = ParameterSource.COMMANDLINE
 _PACING = {
     "slice_s": "--slice",
@@ -121,8 +123,8 @@ class SessionCommand:
         if self._flags.get("plan"):
             return self._plan(session, options, plans)
         if self._flags["dry_run"]:
-            steps = self._steps(next(iter(options.values())), self._progress)
-            return dry_run(options, self._flags, self._progress, session, steps)
+            search_steps = self._steps(next(iter(options.values())), self._progress)
+            return dry_run(options, self._flags, self._progress, session, search_steps)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
         return self._tell(raced)
@@ -212,19 +214,24 @@ class SessionCommand:
 
     def _check_result(self, sides: int) -> None:
         """Raise a UsageError, before the first race, if the result could not be printed or written."""
-        form, file, file_form = (self._flags[name] for name in ("form", "report_file", "report_format"))
-        if sides > 1:
-            check_comparison_files(form, file, file_form, self._flags["html"])
-            return
+        outputs = [self._flags[name] for name in ("form", "report_file", "report_format", "html")]
+        if sides == 1:
+            self._check_of_one_side()
+            check_files_without_verdicts(_ONE_SIDE, *outputs)
+        elif self._flags.get("plan"):
+            check_files_without_verdicts("a plan has no verdicts", *outputs)
+        elif self._flags["dry_run"]:
+            check_files_without_verdicts("a dry run has no verdicts", *outputs)
+        else:
+            check_comparison_files(*outputs)
+
+    def _check_of_one_side(self) -> None:
+        """Raise a UsageError for options of a comparison that a session of one side cannot have."""
         context = click.get_current_context()
         of_comparisons = set(_OF_COMPARISONS) - ({"fail_on"} if set(self._flags["fail_on"]) <= {OBJECTIVES} else set())
         for param in context.command.params:
             if param.name in of_comparisons and context.get_parameter_source(param.name) is _GIVEN:
-                raise UsageError("there is nothing to compare: the session has one side", where=param.opts[0])
-        if JUNIT.name in (form, file_form):
-            raise UsageError("there is nothing to compare: the session has one side", where=f"--format={JUNIT.name}")
-        check_report_file(file, file_form)
-        check_file(self._flags["html"], "--html")
+                raise UsageError(_ONE_SIDE, where=param.opts[0])
 
     def _check_command(self, session: RaceSession, where: str) -> None:
         """Raise a UsageError unless the command of a session's file, which others may have written, is given again."""
@@ -348,7 +355,7 @@ class SessionCommand:
             self._all_stored = False
         return record
 
-    def _steps(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Steps | None:
+    def _steps(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing | None:
         """Return the steps of a race that searches for a capacity; None of another one."""
         return probing(self._search, options, progress, pace) if self._search else None
 

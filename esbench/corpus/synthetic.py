@@ -48,6 +48,23 @@ def synthetic_corpora(
     return tuple(replace(corpus, documents=tuple(maker.parts(corpus, documents))) for corpus in corpora)
 
 
+def synthetic_counts(corpus: Corpus, documents: int) -> Iterator[int]:
+    """Yield the number of documents of each part of a corpus with generators in place of its document files.
+
+    `documents` are divided as the original document counts, in equal shares if any of these is unknown. No part gets
+    larger, and one that is generated already stays as it is.
+    """
+    counts = [part.document_count for part in corpus.documents]
+    total = sum(count or 0 for count in counts)
+    for part, count in zip(corpus.documents, counts, strict=True):
+        if part.generate is not None:
+            yield count or 0
+            continue
+        share = 1 / len(counts) if None in counts else (count or 0) / total
+        wanted = max(1, round(documents * share))
+        yield min(wanted, part.sample or wanted, count or wanted)
+
+
 class _Maker:
     def __init__(self, track: Track, challenge: Challenge, requests: Sequence[Mapping[str, Any]], raw: bool) -> None:
         self._track = track
@@ -56,19 +73,9 @@ class _Maker:
         self._words = frozenset(_WORD.findall(json.dumps(self._requests, default=str)))
 
     def parts(self, corpus: Corpus, documents: int) -> Iterator[Documents]:
-        """Yield the corpus' parts with generators; `documents` are divided as the original document counts.
-
-        The shares are equal if any of these counts is unknown.
-        """
-        counts = [part.document_count for part in corpus.documents]
-        total = sum(count or 0 for count in counts)
-        for part, count in zip(corpus.documents, counts, strict=True):
-            if part.generate is not None:
-                yield part
-                continue
-            share = 1 / len(counts) if None in counts else (count or 0) / total
-            wanted = max(1, round(documents * share))
-            yield self._part(part, min(wanted, part.sample or wanted, count or wanted))
+        """Yield the corpus' parts with generators in place of document files."""
+        for part, count in zip(corpus.documents, synthetic_counts(corpus, documents), strict=True):
+            yield part if part.generate is not None else self._part(part, count)
 
     def _part(self, part: Documents, count: int) -> Documents:
         name = part.target_data_stream or part.target_index or next(iter(self._track.targets), None)

@@ -92,7 +92,7 @@ class Probing(Steps):
     """
 
     def __init__(self, options: CapacityOptions, progress: Progress, choose: Choose = next_of) -> None:
-        self._options, self._progress, self._choose = options, progress, choose
+        self.options, self._progress, self._choose = options, progress, choose
         self._objectives = options.objectives
         self._found = CapacitySearch(options.task, (), options.beside)
         self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective; none if it has its time
@@ -104,13 +104,13 @@ class Probing(Steps):
     def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
         """Return the challenge up to the task, without other tasks that read or are raced for a time, and with the
         task and those beside it in a closed loop as its last step."""
-        number, self._task = _step_of(challenge, self._options.task, "--task")
+        number, self._task = _step_of(challenge, self.options.task, "--task")
         _check(self._task, types, "--task")
         self._objectives = self._objectives or self._task.objectives
         _check_objectives(self._objectives, self._task)
         self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
-        self._beside = [_step_of(challenge, name, "--while")[1] for name in self._options.beside]
+        self._beside = [_step_of(challenge, name, "--while")[1] for name in self.options.beside]
         if self._task in self._beside:
             raise UsageError(
                 f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
@@ -122,7 +122,7 @@ class Probing(Steps):
 
     def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
         yield from challenge.steps
-        options, closed_per_s = self._options, requests_per_s(self._result)
+        options, closed_per_s = self.options, requests_per_s(self._result)
         if not closed_per_s:
             window = self._result.window
             loop = f"the closed loop of {window.end_s - window.start_s:.3g} s from which the search begins"
@@ -170,11 +170,11 @@ class Probing(Steps):
 
     def _closed(self) -> Step:
         task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
-        times = self._options.times
+        times = self.options.times
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 
     def _probe(self, name: str, probe: Probe) -> Step:
-        times, longest_s = self._options.times, max(self._limits_ms) / 1000
+        times, longest_s = self.options.times, max(self._limits_ms) / 1000
         clients = min(_MOST_CLIENTS, round(_CLIENTS_FOR * probe.rate_per_s * longest_s))
         task = replace(
             self._task,
@@ -189,7 +189,7 @@ class Probing(Steps):
 
     def _step(self, task: Task) -> Step:
         """Return the step of a task with the tasks beside it, which end with it."""
-        rates = self._options.beside
+        rates = self.options.beside
         others = (
             replace(
                 _for_a_time(other, task.warmup_time_s or 0.0, task.time_period_s or 0.0),

@@ -119,8 +119,8 @@ def test_a_dry_run_of_sides_at_once_tells_their_rounds(races: Races, null_server
     process = races.start(null_server(), "--baseline=", other, "--rounds=3", "--dry-run", command="duel")
     outcome = races.finish(process)
     assert outcome.code == 0, outcome.stderr
-    assert outcome.stdout.count("At once    2 sides in slices of 1 s, gaps of 50 ms") == 2
-    assert "Rounds     3 of " in outcome.stdout
+    assert "At once  2 sides in slices of 1 s, gaps of 50 ms" in outcome.stdout
+    assert "Rounds   3 of " in outcome.stdout
 
 
 def duel_at_once(
