@@ -97,6 +97,15 @@ def with_options(*options: Callable[[C], C]) -> Callable[[C], C]:
     return add
 
 
+def traceback_text() -> str:
+    """Return the traceback of the error that is being handled, without secrets."""
+    import traceback
+
+    from esbench.record.secrets import Redactor
+
+    return Redactor()(traceback.format_exc())
+
+
 class Choice(click.Choice[str]):
     """A choice of words that also accepts Rally's: `same` maps them to ours, `gone` to a hint on what replaces them."""
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 import click
 
 from esbench import __version__
-from esbench.cli.command import CANCELLED, LazyCommand, LazyGroup
+from esbench.cli.command import CANCELLED, LazyCommand, LazyGroup, traceback_text
 from esbench.errors import EsbenchError
 
 COMMANDS = {
@@ -79,6 +79,8 @@ def run(arguments: list[str]) -> int:
     """
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
+    if debug and arguments:
+        arguments = ["--debug", *arguments]
     try:
         code = esbench.main(arguments, prog_name="esbench", standalone_mode=False)
         sys.stdout.flush()
@@ -107,11 +109,7 @@ def run(arguments: list[str]) -> int:
 
 def _fail(message: str, code: int, *, debug: bool) -> int:
     if debug:
-        import traceback
-
-        from esbench.record.secrets import Redactor
-
-        click.echo(Redactor()(traceback.format_exc()), err=True, nl=False)
+        click.echo(traceback_text(), err=True, nl=False)
     from esbench.events.progress import print_to_stderr
 
     print_to_stderr(f"esbench: {message}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import C, with_options
+from esbench.cli.progress_options import print_beside
 from esbench.errors import EsbenchError, UsageError
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
 
@@ -151,7 +152,7 @@ def print_document(
     print_text(render(document, form, colour=wants_colour(), columns=None if wide else columns))
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
-            click.echo(notice_line(notice), err=True)
+            print_beside(notice_line(notice))
 
 
 def wants_colour() -> bool:

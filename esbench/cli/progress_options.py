@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CANCELLED, with_options
+from esbench.cli.command import CANCELLED, traceback_text, with_options
 from esbench.errors import EsbenchError, UsageError
+from esbench.events.progress import print_to_stderr
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
 
 _KINDS = ("auto", "live", "lines", "json", "none")
+_PROGRESS = "esbench.progress"  # key of a context's `meta`
 
 
 progress_options = with_options(
@@ -48,16 +50,33 @@ def progress_of(flags: Mapping[str, Any]) -> Iterator[FollowingProgress | Quiet]
     options that exclude each other, and for a live view without a terminal.
     """
     progress = _progress(_kind(flags["progress"], quiet=flags["quiet"]))
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_PROGRESS] = progress
+    debug = context is not None and context.find_root().params.get("debug")
+
+    def fail(message: str) -> bool:
+        return progress.fail(f"{traceback_text()}{message}" if debug else message)
+
     try:
         yield progress
     except EsbenchError as error:
-        if not progress.fail(str(error)):
+        if not fail(str(error)):
             raise
         raise click.exceptions.Exit(error.exit_code) from error
     except KeyboardInterrupt as interrupt:
-        if not progress.fail("cancelled"):
+        if not fail("cancelled"):
             raise
         raise click.exceptions.Exit(CANCELLED) from interrupt
+
+
+def print_beside(line: str) -> None:
+    """Print a line to stderr, as the Progress of the command does if it has one: as JSON with --progress=json."""
+    progress = click.get_current_context().meta.get(_PROGRESS)
+    if progress is None:
+        print_to_stderr(line)
+    else:
+        progress.insist(line)
 
 
 def _kind(asked: str, *, quiet: bool) -> str:

@@ -18,6 +18,7 @@ from races import golden_race, keep, task_of, with_task
 from esbench import __version__
 from esbench.cli.command import RALLY_OPTIONS
 from esbench.cli.main import COMMANDS, run
+from esbench.record.host import usable_cores
 from esbench.record.locks import RaceLock
 
 BASE, CONTENDER = "20261121t101530-4f2a", "20261121t111530-77aa"
@@ -408,3 +409,39 @@ def test_the_shipped_tracks_and_distributions_are_listed(capsys: pytest.CaptureF
     (default,) = (row for row in rows if row["default"])
     assert default["percolator"] and default["painless"] and default["language-analyzers"]
     assert {row["downloaded"] for row in rows} <= {True, False}
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--value=p50", "--format=junit"), "--format=junit: a matrix has no verdicts"),
+        (("--rows=task", "--report-format=junit"), "--report-format=junit: a matrix has no verdicts"),
+        (("--rows=task", "--report-file=m.xml"), '--report-file=m.xml: no format is known for ".xml" ('),
+    ],
+)
+def test_a_matrix_is_no_junit(
+    options: tuple[str, ...], line: str, races: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", BASE, BASE, *options]) == 2
+    assert capsys.readouterr().err.startswith(f"esbench: {line}")
+
+
+def test_a_traceback_is_json_where_all_is(capsys: pytest.CaptureFixture[str]) -> None:
+    race = ["race", "--track=none-such", "--progress=json"]
+    assert run(race) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["text"].startswith('--track: unknown track "none-such"')
+    assert run([*race, "--debug"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    said = json.loads(line)
+    assert (said["event"], said["level"]) == ("message", "error")
+    assert said["text"].startswith("Traceback")
+    assert 'unknown track "none-such"' in said["text"].splitlines()[-1]
+
+
+def test_notices_of_a_bare_table_are_json_where_all_is(capsys: pytest.CaptureFixture[str]) -> None:
+    workers = f"--workers={usable_cores() + 1}"
+    race = ["race", "--track=orders", workers, "--dry-run", "--format=csv", "--progress=json"]
+    assert run(race) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any("load workers share" in json.loads(line)["text"] for line in lines)
