@@ -178,7 +178,7 @@ class _CompositeProgram:
             else:
                 name = _name_of(element)
                 operation = Operation(name, kind, element, variables=task.operation.variables)
-                part = replace(self._context, task=replace(task, operation=operation))
+                part = replace(self._context, task=replace(task, operation=operation), composite=task.operation.name)
                 self._programs.append(self._types.get(kind).compile(part))
                 timeout = element.get("request-timeout")
                 timeout_s = None if timeout is None else parse_duration(timeout)

@@ -30,6 +30,7 @@ class RequestContext:
     ledger: Ledger
     compress: bool = False  # request bodies, by gzip
     signs: bool = False  # each request: the digests of bodies may be made ahead
+    composite: str = ""  # the name of the composite that the operation is a request of
 
     @property
     def where(self) -> str:
@@ -41,3 +42,9 @@ class RequestContext:
         Each call returns one that starts the same sequence.
         """
         return Random(f"{self.seed}/{self.task.name}/{self.stripe}/{variable}")
+
+    def sequence_key(self, variable: Variable) -> str:
+        """Return the name of a sequence in the ledger; each operation has its own of those that it declares."""
+        operation = self.task.operation
+        is_own = variable in operation.variables
+        return f"{variable.name} of {self.composite or operation.name}" if is_own else variable.name

@@ -87,9 +87,9 @@ class TemplateProgram:
         return program
 
     def close(self) -> None:
-        for name, source in self._by_name.items():
+        for source in self._by_name.values():
             if (sequence := sequence_of(source)) is not None:
-                self._ledger.advance(name, sequence.next_value)
+                self._ledger.advance(sequence.key, sequence.next_value)
 
 
 class TemplateClientProgram:

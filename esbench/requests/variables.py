@@ -211,13 +211,15 @@ def _zipf(variable: Variable, places: Places, context: RequestContext) -> ValueS
 class SequenceSource:
     """A source of rising whole numbers, no value twice in a race: each share of a step draws its own stripe.
 
-    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw.
-    After the value `last`, if there is one, it goes on with `again` and the following ones up to `last`, and so on.
+    It draws `first`, first + step ...; `width` is the number of places; `next_value` is the value of the next draw, and
+    `key` its name in the ledger. After the value `last`, if there is one, it goes on with `again` and the following
+    ones up to `last`, and so on.
     """
 
     at_send = False
 
-    def __init__(self, first: int, step: int, width: int, last: int | None = None, again: int = 0) -> None:
+    def __init__(self, key: str, first: int, step: int, width: int, last: int | None = None, again: int = 0) -> None:
+        self.key = key
         self.next_value = first
         self._step = step
         self._width = width
@@ -239,9 +241,10 @@ class SequenceSource:
 
 def _sequence(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     begin = int(variable.params.get("from", 1))
-    first = context.before.next_values.get(variable.name, begin)
+    key = context.sequence_key(variable)
+    first = context.before.next_values.get(key, begin)
     again = int(variable.params.get("again-from", begin))
-    return SequenceSource(first + context.stripe, context.stripes, len(places), variable.params.get("to"), again)
+    return SequenceSource(key, first + context.stripe, context.stripes, len(places), variable.params.get("to"), again)
 
 
 def _choices(values: Sequence[Any], variable: Variable, places: Places, context: RequestContext) -> ValueSource:

@@ -70,9 +70,9 @@ class Values:
 
     def close(self) -> None:
         """Enter into the ledger which numbers of sequences were drawn."""
-        for name, source in self._by_name.items():
+        for source in self._by_name.values():
             if (sequence := sequence_of(source)) is not None:
-                self._ledger.advance(name, sequence.next_value)
+                self._ledger.advance(sequence.key, sequence.next_value)
 
 
 def quoted_name(name: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD
 from esbench.model import Variable
+from esbench.operations.drawn import as_drawn
 from esbench.requests.exchange import Concurrent, Reply, RequestBytes, RequestFailed, ScriptSession
+from esbench.requests.ledger import Ledger
 
 FOUND = '{"took":1,"timed_out":false,"_shards":{"total":1,"failed":0},"hits":{"hits":[]}}'
 
@@ -60,6 +63,17 @@ async def test_a_variable_has_one_value_in_all_requests_of_a_turn() -> None:
         assert asked.bodies[1] == {"query": {"term": {"user": int(user)}}}
         seen.add(user)
     assert len(seen) > 15
+
+
+def test_requests_draw_from_the_sequences_of_their_composite() -> None:
+    ledger = Ledger()
+    for name in ("one", "two"):
+        of = context("composite", {"requests": [raw("/$[[n]]", name="a")]}, ledger=ledger)
+        operation = replace(of.task.operation, name=name, variables=(Variable("n", "sequence"),))
+        program = compiled(replace(of, task=replace(of.task, operation=operation)))
+        as_drawn(program.client(0, HEADERS)).draw()
+        program.close()
+    assert ledger.next_values == {"n of one": 2, "n of two": 2}
 
 
 # streams
@@ -255,6 +269,9 @@ def test_what_cannot_stand_in_a_composite_is_told() -> None:
     )
     assert failure(opened, {**paged, "with-point-in-time-from": "open-pti"}).startswith(
         'request "paginated-search": no open-point-in-time named "open-pti" comes before (did you mean "open-pit"'
+    )
+    assert failure({"operation-type": "sleep", "duration": 1, "opaque-id": "$[[n]]"}).startswith(
+        'request "sleep": "opaque-id" of "sleep" cannot hold a variable: $[[n]]'
     )
     assert failure(raw("/a", **{"request-timeout": "soon"})).startswith('request "a": "request-timeout": "soon" is not')
     assert failure(raw("/a"), **{"max-connections": 0}) == '"max-connections" must be at least 1, not 0'

@@ -22,6 +22,7 @@ from track_files import load, write_track
 from esbench.errors import TrackError
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
+from esbench.requests.exchange import Script
 from esbench.requests.ledger import Ledger
 from esbench.requests.templates import Encoding
 from esbench.requests.variables import VARIABLE_TYPES, ValueSource, make_sources, sequence_of
@@ -143,6 +144,22 @@ def test_no_value_of_a_sequence_comes_twice_among_workers(stripes: int) -> None:
 def test_a_sequence_goes_on_where_the_race_has_got_to() -> None:
     behind = replace(CONTEXT, before=Ledger(next_values={"v": 501}))
     assert numbers(source("sequence", behind, **{"from": 5}), 2) == [501, 502]
+
+
+def test_a_sequence_of_an_operation_is_its_own() -> None:
+    ledger = Ledger()
+
+    def drawn_by(name: str, first: int) -> bytes:
+        of = compiled.context("get", {"id": "$[[n]]"}, before=ledger, ledger=ledger)
+        operation = replace(of.task.operation, name=name, variables=(Variable("n", "sequence", {"from": first}),))
+        program = compiled.compiled(replace(of, task=replace(of.task, operation=operation)))
+        client = program.client(0, compiled.HEADERS)
+        assert not isinstance(client, Script)
+        (request,) = compiled.requests(client)
+        program.close()
+        return request.split(b" ")[1].removeprefix(b"/orders/_doc/")
+
+    assert [drawn_by(*of) for of in (("a", 1), ("b", 1000), ("a", 1), ("b", 1000))] == [b"1", b"1000", b"2", b"1001"]
 
 
 def test_the_next_value_of_a_sequence_lies_beyond_all_that_were_drawn() -> None:
