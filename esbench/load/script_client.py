@@ -190,7 +190,7 @@ class ScriptLane(Client):
     ) -> bytes:
         query = f"?{urlencode({key: _text(value) for key, value in params.items()}, quote_via=quote)}" if params else ""
         lines = [f"{method} {path}{query} HTTP/1.1\r\n".encode(), without_headers(self._route.headers, headers)]
-        lines += [f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items()]
+        lines += [f"{name}: {value}\r\n".encode(errors="surrogateescape") for name, value in headers.items()]
         data = b""
         if body is not None:
             data = body if isinstance(body, bytes) else json_text(body).encode()

@@ -43,6 +43,7 @@ class AdministrativeType(OperationType):
     deletes.
     """
 
+    draws = False  # its script sends what the track says
     name: str
     doc: str
     parameters: Mapping[str, Parameter] = field()  # not the empty one of the base
@@ -64,6 +65,9 @@ class AdministrativeType(OperationType):
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         self.refuse(params, where)
+
+    def units_per_request(self, params: Mapping[str, Any]) -> float | None:
+        return 1.0 if self.unit == "ops" else None  # a reindex has as many documents as it finds
 
     def compile(self, context: TaskContext) -> Program:
         run = self.prepare(context)

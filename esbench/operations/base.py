@@ -17,7 +17,8 @@ from esbench.model import Corpus, DataStream, Index, Templates, Track
 from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
-from esbench.requests.programs import Program
+from esbench.requests.programs import Program, common_headers
+from esbench.requests.templates import check_header, variables_in
 from esbench.units import Rate
 
 Target = Literal["index", "data-stream"]
@@ -137,6 +138,7 @@ class OperationType:
     unit = "ops"
     feature: Feature | None = None  # what a server must be able to do for it
     asks_index: bool = False  # its requests go to `index`, or to the track's only one
+    draws: bool = True  # its parameters may hold variables, drawn for each request
     parameters: Mapping[str, Parameter] = {}
 
     def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
@@ -144,9 +146,12 @@ class OperationType:
         if self.asks_index and not params.get("data-stream"):
             default_index(params, indices, where)
 
-    def names(self, params: Mapping[str, Any]) -> set[str]:
-        """Return the names that the operation gives to values itself, besides those of declared variables."""
-        return set()
+    def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
+        """Return the names that the operation gives to values itself, each with its variable.
+
+        "" for a value that is of no variable but of a reply.
+        """
+        return {}
 
     def deleted_by(self, params: Mapping[str, Any], track: Track) -> tuple[str, ...]:
         """Return the names and patterns of the indices and data streams that it deletes with all of their documents.
@@ -160,9 +165,10 @@ class OperationType:
         return ""
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
-        """Raise TrackError for a missing or null parameter that is required, an invalid value or an invalid assertion.
+        """Raise TrackError for parameters with which the operation cannot run.
 
-        Unknown parameters are accepted, as in Rally.
+        They are missing or null and required, have an invalid value, an invalid assertion, a header that HTTP cannot
+        carry, or a variable where the type draws none. Unknown parameters are accepted, as in Rally.
         """
         for name, parameter in {**COMMON, **self.parameters}.items():
             if params.get(name) is not None:
@@ -177,6 +183,16 @@ class OperationType:
                 )
         if assertions := params.get("assertions"):
             check_assertions(assertions, where)
+        for header, text in common_headers(params).items():
+            check_header(header, text, where)
+        if not self.draws:
+            self._refuse_variables(params, where)
+
+    def _refuse_variables(self, params: Mapping[str, Any], where: str) -> None:
+        for name, value in params.items():
+            for variable in variables_in(value):
+                what = f'"{name}" of "{self.name}" cannot hold a variable: $[[{variable}]]'
+                raise TrackError(what, where=where, hint="a raw-request can have it")
 
     def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
         """Yield the faults of parameters with which the operation still runs, as in Rally; the errors have no place."""
@@ -192,8 +208,8 @@ class OperationType:
         """True if an operation with these parameters is known to change no document."""
         return bool(self.traits.reads)
 
-    def units_per_request(self, params: Mapping[str, Any]) -> float:
-        """Return the number of units per request, for target rates in the operation's unit.
+    def units_per_request(self, params: Mapping[str, Any]) -> float | None:
+        """Return the number of units per request, for target rates in the operation's unit; None if it is not known.
 
         Raises KeyError if a required parameter that it depends on is missing.
         """
@@ -206,19 +222,22 @@ class OperationType:
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
         """Raise TrackError for a target rate in a unit that the operation does not count.
 
-        Requests (ops/s) always fit, bytes (MB/s) only if `has_known_bytes`.
+        Requests (ops/s) always fit, the operation's own unit if `units_per_request` is known, bytes (MB/s) if
+        `has_known_bytes`.
         """
+        unit = self.unit_of(params)
+        if rate.unit == "ops" or (rate.unit == "MB" and self.has_known_bytes(params)):
+            return
+        is_known = unit != "ops" and self.units_per_request(params) is not None
         if rate.unit == "MB":
-            if not self.has_known_bytes(params):
-                raise TrackError(
-                    f'the target rate is in bytes, and how large the requests of "{self.name}" are is not known before',
-                    where=where,
-                    hint=f"say {self.unit_of(params)}/s",
-                )
-        elif rate.unit not in ("ops", unit := self.unit_of(params)):
-            units = "ops/s" if unit == "ops" else f"{unit}/s, or ops/s for requests"
+            what = f'the target rate is in bytes, and how large the requests of "{self.name}" are is not known before'
+        elif rate.unit != unit:
             what = f"the target rate is in {rate.unit}/s, the operation counts {unit}"
-            raise TrackError(what, where=where, hint=f"say {units}")
+        elif not is_known:
+            what = f"the target rate is in {unit}/s, and how many {unit} a request stands for is not known before"
+        else:
+            return
+        raise TrackError(what, where=where, hint=f"say {unit}/s, or ops/s for requests" if is_known else "say ops/s")
 
     def has_known_bytes(self, params: Mapping[str, Any]) -> bool:
         """True if `request_bytes` can be computed, for target rates in bytes."""

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.corpus.prepared import PreparedDocuments, size_of_first
 from esbench.errors import TrackError
 from esbench.operations.base import MEASURED, OperationType, TaskContext
-from esbench.operations.bulk_program import BulkProgram, Indices, above_zero, bulk_query, files_to_send, share_percent
+from esbench.operations.bulk_program import BulkProgram, Indices, above_zero, files_to_send, share_percent
 from esbench.operations.parameters import REFRESH, Parameter, flag, whole
 from esbench.requests.programs import Program
 
@@ -20,6 +20,7 @@ _NUMBER = (int, float, str)
 class Bulk(OperationType):
     name = "bulk"
     traits = replace(MEASURED, sends_corpora=True, in_file_order=True)
+    draws = False
     doc = "Index the documents of corpora in bulks; ends when they are exhausted, unless it is looped."
     unit = "docs"
     parameters = {
@@ -84,9 +85,6 @@ class Bulk(OperationType):
         if retries is None or retries < 0:
             raise TrackError(f'"retries_on_429" must be a whole number, not {params["retries_on_429"]!r}', where=where)
         _check_conflicts(params, where)
-        for name, value in bulk_query(params).items():
-            if "$[[" in value:
-                raise TrackError(f'"{name}" of a bulk cannot hold a variable: {value}', where=where)
 
     def units_per_request(self, params: Mapping[str, Any]) -> float:
         return above_zero(params, "bulk-size")

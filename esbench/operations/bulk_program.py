@@ -23,7 +23,7 @@ from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
-from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain
+from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain, without_headers
 
 if TYPE_CHECKING:
     from esbench.corpus.stream import BulkStream
@@ -38,21 +38,22 @@ def bulk_query(params: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): plain(value) for name, value in query_of(params, **own).items()}
 
 
-def bulk_head(
-    path: str, query: Mapping[str, str], headers: bytes, params: Mapping[str, Any], compress: bool = False
-) -> bytes:
+def bulk_head(path: str, params: Mapping[str, Any], headers: bytes, compress: bool = False) -> bytes:
     """Return the head of a bulk's requests up to `Content-Length: `.
 
-    The caller adds the length of the body and a blank line. `headers` are the lines of the connection. `compress`: the
-    body is sent as gzip, which the head states.
+    The caller adds the length of the body and a blank line. `headers` are the lines of the connection; those of the
+    operation replace them, and the Content-Type of lines of JSON. `compress`: the body is sent as gzip, which the head
+    states.
     """
-    own = "".join(f"{name}: {value}\r\n" for name, value in common_headers(params).items())
+    query, own = bulk_query(params), common_headers(params)
+    if "content-type" not in map(str.lower, own):
+        own["Content-Type"] = "application/x-ndjson"
     return (
         f"POST {path}{'?' if query else ''}{urlencode(query, quote_via=quote)} HTTP/1.1\r\n".encode()
-        + headers
-        + own.encode("latin-1")
+        + without_headers(headers, own)
+        + "".join(f"{name}: {value}\r\n" for name, value in own.items()).encode()
         + (GZIP_HEADER if compress else b"")
-        + b"Content-Type: application/x-ndjson\r\nContent-Length: "
+        + b"Content-Length: "
     )
 
 
@@ -197,7 +198,8 @@ class BulkProgram:
         self._files = [(documents, count) for documents, count in files if documents.streamed is None]
         self._conflicts = conflicts_of(params, [documents for documents, _ in files], context.where)
         self._looped = flag(params.get("looped"))
-        self.only_created = self._looped or self._conflicts is not None
+        has_ids = any(documents.id_field is not None for documents, _ in files)
+        self.may_update = self._looped or has_ids or self._conflicts is not None
         self._parts: list[FilePart] = []
         self._mapped: dict[Path, DocumentFile] = {}
         self.streamed: tuple[BulkTarget, ...] = ()
@@ -299,10 +301,7 @@ class BulkClientProgram:
         self._program = program
         self._compress = context.compress and not is_encoded(common_headers(params))
         targets = {*program.streamed, *(part.target for part in parts)}
-        self._heads = {
-            target.path: bulk_head(target.path, bulk_query(params), headers, params, self._compress)
-            for target in targets
-        }
+        self._heads = {target.path: bulk_head(target.path, params, headers, self._compress) for target in targets}
         self._signs = context.signs
         self._streamed = program.next_streamed
         self._pieces = program.pieces(parts)
@@ -346,7 +345,7 @@ class BulkClientProgram:
         acknowledged = self._program.acknowledged
         if target.index is None or target.has_own_actions:
             acknowledged.update(created_by_index(body))
-        elif self._program.only_created:
+        elif self._program.may_update and b'"result":' in body:  # a reply may leave items out
             acknowledged[target.index] += body.count(b'"result":"created"')  # quotes within ids are escaped
         else:
             acknowledged[target.index] += int(verdict.units)

@@ -98,7 +98,7 @@ class RenderedRequest:
     def of(cls, rendered: RequestBytes) -> RenderedRequest:
         """Take a rendered request apart; the length of its body is left out of its headers."""
         head, _, body = b"".join(bytes(piece) for piece in rendered).partition(b"\r\n\r\n")
-        line, *lines = head.decode("latin-1").split("\r\n")  # as a session encodes them again
+        line, *lines = head.decode(errors="surrogateescape").split("\r\n")  # as a session encodes them again
         method, target, _ = line.split(" ")
         headers = dict(header.split(": ", 1) for header in lines)
         headers.pop("Content-Length", None)

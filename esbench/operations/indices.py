@@ -215,7 +215,9 @@ TYPES = (
         "Refresh, count, and fail the race when documents are missing or too many.",
         {
             "index": Parameter("the index; the track's only one by default"),
-            "expected": Parameter("a number, or acknowledged: what the race's writes got acknowledged", (int, str)),
+            "expected": Parameter(
+                "a number, or acknowledged: the new documents of the race's writes and reindexes", (int, str)
+            ),
         },
         _count,
         traits=replace(ADMINISTRATIVE, compares_counts=True, not_on_serverless=_AMAZONS),

@@ -39,6 +39,7 @@ class PartOfComposite(OperationType):
     program: Callable[[TaskContext], Program]
     feature: Feature | None
     traits: Traits = READ
+    draws: bool = False
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         raise TrackError(f'"{self.name}" can only be a request of a composite', where=where)
@@ -147,6 +148,7 @@ OPEN_POINT_IN_TIME = PartOfComposite(
     {**TARGET, "keep-alive": Parameter("how long it stays open", default="1m"), "request-params": QUERY},
     _open,
     POINTS_IN_TIME,
+    draws=True,
 )
 SUBMIT_ASYNC_SEARCH = PartOfComposite(
     "submit-async-search",
@@ -158,6 +160,7 @@ SUBMIT_ASYNC_SEARCH = PartOfComposite(
     },
     _submit,
     ASYNC_SEARCHES,
+    draws=True,
 )
 _SEARCHES = Parameter("names of submit-async-search requests", (str, list), required=True)
 

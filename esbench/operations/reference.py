@@ -15,9 +15,10 @@ _HEAD = """# Operation types
 Written by `python -m esbench.operations.reference` from what validates the parameters. Names and meanings are Rally's
 where Rally has them; `get`, `index`, `delete`, `read-after-write` and `assert-count` are esbench's own. Unknown
 parameters are tolerated. `$[[name]]` stands for a drawn value ([variables](variables.md)) in paths, query strings,
-headers and bodies.
+headers and bodies of the types that do not say *no variables*.
 
-A type counts in its **unit**: throughput and target rates are in it. *Administrative* types are left out of the summary
+A type counts in its **unit**: throughput and target rates are in it. A rate is in requests (ops/s) where the units of
+one are not known before, as those of a reindex or of all pages. *Administrative* types are left out of the summary
 unless they fail.
 """
 _COMMON_HEAD = """
@@ -79,7 +80,9 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
         kind = operations.get(name)
         yield f"\n## {name}\n"
         needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
-        yield f"{kind.doc} Unit: {kind.unit}.{' Administrative.' if kind.traits.administrative else ''}{needs}\n"
+        administrative = " Administrative." if kind.traits.administrative else ""
+        variables = "" if kind.draws else " No variables."
+        yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}\n"
         yield from _table(kind.parameters)
     yield _COMPOSITES.rstrip("\n")
 

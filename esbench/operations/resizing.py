@@ -104,7 +104,9 @@ async def _reindex(context: TaskContext, session: ScriptSession) -> Verdict:
     reply: dict[str, Any] = (await ask(session, "POST", "/_reindex", params=query, body=params["body"])).json()
     if "task" in reply:
         reply = await finished_task(session, reply["task"], params, "reindex")
-    written = count_at(reply, "created") + count_at(reply, "updated")
+    created = count_at(reply, "created")
+    context.ledger.acknowledge(str(at(params["body"], "dest", "index")), created)
+    written = created + count_at(reply, "updated")
     if (first := at(reply, "failures", 0)) is not None:
         return Verdict(written, "reindex failed", f"{len(reply['failures'])} failures, the first: {first}")
     return Verdict(written)

@@ -12,7 +12,7 @@ from typing import Any
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.operations.base import OperationType
-from esbench.operations.bulk_program import bulk_head, bulk_query
+from esbench.operations.bulk_program import bulk_head
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk
 from esbench.rally_python.loading import NamedSource
@@ -152,7 +152,7 @@ class _GivenBulk:
         except (KeyError, TypeError, ValueError):
             raise TrackError('a bulk with a "body" needs "bulk-size"', where=where, hint="its documents") from None
         body = bulk_body(params["body"])
-        head = bulk_head(bulk_path(params), bulk_query(params), headers, params) + b"%d\r\n\r\n" % len(body)
+        head = bulk_head(bulk_path(params), params, headers) + b"%d\r\n\r\n" % len(body)
         index = params.get("index")
         comes_again = params.get("conflicts") is not None or flag(params.get("looped"))
 

@@ -148,6 +148,22 @@ def parse(text: str, encoding: Encoding) -> list[Part]:
     return [part for part in parts if part != b""]
 
 
+def variables_in(value: object) -> Iterator[str]:
+    """Yield the names of the variables that a value of an operation uses, at any depth; keys of mappings included.
+
+    Raises TrackError for a slot that is not closed or has no valid name.
+    """
+    if isinstance(value, str):
+        yield from (part.variable for part in parse(value, Encoding.JSON) if isinstance(part, Slot))
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from variables_in(key)
+            yield from variables_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from variables_in(inner)
+
+
 def json_text(value: Any) -> str:
     """Return a value as JSON; numpy's arrays and numbers, dates and decimals of a track's own code are converted.
 
@@ -220,6 +236,12 @@ class Layout:
         return self.variables.index(slot.variable), self.fields[slot.variable].index((slot.field, slot.encoding))
 
 
+def check_header(name: str, value: str, where: str) -> None:
+    """Raise TrackError for a header that HTTP cannot carry."""
+    if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
+        raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
+
+
 def _ascii(constant: bytes) -> bytes:
     """Percent-encode all bytes that are not ASCII; the rest is left as it is written."""
     return re.sub(rb"[\x80-\xff]", lambda match: b"%%%02X" % match[0][0], constant)
@@ -275,8 +297,7 @@ class RequestTemplate:
         if body is not None and "content-type" not in given:
             lines.append(b"Content-Type: application/json\r\n")
         for name, value in (headers or {}).items():
-            if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
-                raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
+            check_header(name, value, where)
             lines += [f"{name}: ".encode(), *parse(value, Encoding.TEXT), b"\r\n"]
         try:
             parts = None if body is None else tuple(parse_body(body))

@@ -80,6 +80,13 @@ def test_requests_of_a_script_count_too(driver: Driver) -> None:
     assert result.status_codes == {"200": replies - 1, "429": 1}
 
 
+@pytest.mark.parametrize(("kind", "params"), [("refresh", {}), ("paginated-search", PAGES)])
+def test_headers_of_a_script_are_sent_as_utf_8(driver: Driver, kind: str, params: dict[str, Any]) -> None:
+    with RawServer(lambda number, request: [PAGE]) as raw:
+        assert driver.run(raw.url, task(kind, {**params, "opaque-id": "größe €"})).errors == 0
+    assert all("X-Opaque-Id: größe €\r\n".encode() in request.head for request in raw.requests)
+
+
 def test_a_request_that_the_socket_takes_in_parts_counts_once(driver: Driver, tmp_path: Path) -> None:
     good = reply(b'{"took":1,"errors":false,"items":[]}')
     docs = documents(tmp_path, 400_000)

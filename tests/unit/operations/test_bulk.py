@@ -200,6 +200,21 @@ def test_parameters_of_a_bulk_are_in_its_query(documents: PreparedDocuments) -> 
     assert b"\r\nX-Opaque-Id: load\r\n" in head
 
 
+def test_headers_of_a_bulk_replace_those_of_the_connection(documents: PreparedDocuments) -> None:
+    own = {"host": "other:1", "content-type": "application/vnd.elasticsearch+x-ndjson;compatible-with=8"}
+    program = compiled(
+        context("bulk", {"bulk-size": 1000, "headers": own, "opaque-id": "größe"}, documents=[documents])
+    )
+    made = started(program)
+    head = bytes(made.exchanges[0].render(made.draw())[0]).decode()
+    assert head.split("\r\n")[1:4] == [
+        f"host: {own['host']}",
+        f"content-type: {own['content-type']}",
+        "X-Opaque-Id: größe",
+    ]
+    assert head.count("\r\n") == 6
+
+
 def test_documents_go_to_the_index_of_their_file(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_bytes(b"\n".join(lines(10)))
     one = from_file(tmp_path, "d.json", 10, target_index="one")
@@ -288,6 +303,20 @@ def test_what_the_server_acknowledged_is_entered_into_the_ledger(documents: Prep
     assert ledger.acknowledged == {"orders": 199}
 
 
+def test_documents_with_ids_that_are_written_again_are_not_new(documents: PreparedDocuments) -> None:
+    ledger = Ledger()
+    program = compiled(context("bulk", {"bulk-size": 3}, documents=[documents], ledger=ledger))
+    made = started(program)
+    results = [
+        b'{"index":{"_id":"%d","result":"%b","status":200}}' % each for each in ((1, b"created"), (2, b"updated"))
+    ]
+    reply = b'{"took":1,"errors":false,"items":[' + b",".join([*results, results[1]]) + b"]}"
+    assert made.exchanges[0].judge(200, reply, made.draw()).units == 3
+    assert made.exchanges[0].judge(200, GOOD_REPLY, made.draw()).units == 3  # of a server that leaves items out
+    program.close()
+    assert ledger.acknowledged == {"orders": 4}
+
+
 def test_a_client_without_documents_is_exhausted_at_once(tmp_path: Path) -> None:
     program = compiled(context("bulk", {"bulk-size": 5}, documents=[generated(tmp_path, 2)], clients=8))
     assert sum(len(all_bulks(started(program, slot))) for slot in range(8)) == 2
@@ -345,8 +374,11 @@ def test_what_is_missing_or_unknown_is_named(documents: PreparedDocuments) -> No
             'the operation has both "ingest-doc-count" and "ingest-percentage" (keep one of them)',
         ),
         ({"looped": "yes"}, "\"looped\" must be true or false, not 'yes'"),
-        ({"pipeline": "p-$[[n]]"}, '"pipeline" of a bulk cannot hold a variable: p-$[[n]]'),
-        ({"request-params": {"routing": "$[[n]]"}}, '"routing" of a bulk cannot hold a variable: $[[n]]'),
+        ({"pipeline": "p-$[[n]]"}, '"pipeline" of "bulk" cannot hold a variable: $[[n]] (a raw-request can have it)'),
+        ({"request-params": {"routing": "$[[n]]"}}, '"request-params" of "bulk" cannot hold a variable: $[[n]]'),
+        ({"headers": {"X-A": "$[[n]]"}}, '"headers" of "bulk" cannot hold a variable: $[[n]]'),
+        ({"opaque-id": "$[[n]]"}, '"opaque-id" of "bulk" cannot hold a variable: $[[n]]'),
+        ({"opaque-id": "a\r\nb"}, r"HTTP cannot carry the header 'X-Opaque-Id': 'a\r\nb'"),
         ({"indices": "ordres"}, "no document of the corpora is for ordres (known: "),
         ({"data-streams": ["logs"]}, "no document of the corpora is for logs"),
     ],

@@ -61,6 +61,17 @@ def failure(kind: str, params: dict[str, Any]) -> str:
         ("force-merge", {"poll-period": [1]}, '"poll-period" must be a duration, not [1] (say 30, "500ms"'),
         ("refresh", {"headers": "X-A: b"}, "\"headers\" must be an object, not 'X-A: b'"),
         ("assert-count", {"expected": "many"}, '"expected" must be a number or "acknowledged", not "many"'),
+        (
+            "reindex",
+            {"body": {"source": {"query": {"term": {"user": "$[[user]]"}}}}},
+            '"body" of "reindex" cannot hold a variable: $[[user]] (a raw-request can have it)',
+        ),
+        (
+            "run-until",
+            {"path": "/$[[index]]", "json-path": "a", "criterion": {"operator": "exists"}},
+            '"path" of "run-until" cannot hold a variable: $[[index]]',
+        ),
+        ("refresh", {"opaque-id": "a\nb"}, r"HTTP cannot carry the header 'X-Opaque-Id': 'a\nb'"),
     ],
 )
 def test_a_parameter_of_the_wrong_kind_is_told(kind: str, params: dict[str, Any], message: str) -> None:
@@ -94,6 +105,14 @@ def test_every_type_has_a_name_and_says_what_it_does() -> None:
         assert kind.unit in ("ops", "docs", "pages", "bytes")
         for parameter in kind.parameters.values():
             assert parameter.doc
+
+
+def test_types_say_whether_they_draw_variables() -> None:
+    drawing = """
+        composite composite-agg delete esql esql-profile field-caps get http-requests index msearch open-point-in-time
+        paginated-search raw-request read-after-write scroll-search search sql submit-async-search terms-enum
+    """
+    assert {name for name in OPERATIONS if OPERATIONS.get(name).draws} == set(drawing.split())
 
 
 def test_an_unknown_type_is_an_error_with_a_guess() -> None:

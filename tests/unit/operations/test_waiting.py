@@ -12,6 +12,7 @@ from compiled import FakeSession, context, script, session
 from esbench.measure.verdict import Verdict
 from esbench.operations.resizing import shrink
 from esbench.requests.exchange import RequestFailed
+from esbench.requests.ledger import Ledger
 
 SNAPSHOT = {"repository": "r", "snapshot": "s", "completion-recheck-wait-period": "1ms"}
 
@@ -174,6 +175,12 @@ async def test_documents_are_reindexed_and_counted() -> None:
     assert (told.asked, told.bodies) == (["POST /_reindex"], [REINDEX["body"]])
     verdict = await script("reindex", REINDEX).run(session('{"created":5,"failures":[{"status":400}]}'))
     assert (verdict.units, verdict.error) == (5, "reindex failed")
+
+
+async def test_new_documents_of_a_reindex_are_in_the_ledger() -> None:
+    ledger = Ledger()
+    await script("reindex", REINDEX, ledger=ledger).run(session('{"created":5,"updated":2,"failures":[]}'))
+    assert ledger.acknowledged == {"b": 5}
 
 
 async def test_a_reindex_in_the_background_is_polled() -> None:
