@@ -119,13 +119,14 @@ def _slots(task: Task, place: int, count: int) -> tuple[int, ...]:
 
 
 def per_request(task: Task, kind: OperationType, stock: Stock) -> Mapping[str, float]:
-    """Return the amount that one request of a task stands for, by unit: "ops" (1), the operation's own, such as "docs".
+    """Return the amount that one request of a task stands for, by unit: "ops" (1), and the operation's own if known.
 
     "MB" (2^20 bytes) is among them if a target rate is in it. Raises TrackError for a target rate in a unit that the
     operation does not count.
     """
     params, where = task.operation.params, f'task "{task.name}"'
-    amounts = {kind.unit_of(params): kind.units_per_request(params), "ops": 1.0}
+    units = kind.units_per_request(params)
+    amounts = {"ops": 1.0} if units is None else {kind.unit_of(params): units, "ops": 1.0}
     for rate in rates(task.schedule):
         kind.check_rate(rate, params, where)
         if rate.unit == "MB":

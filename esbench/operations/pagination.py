@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -162,13 +163,19 @@ class SearchAfter(InPointInTime):
 
     def next(self, session: ScriptSession, question: Question, page: Page, pages: int) -> Question | None:
         self.remember(session, page)
-        size = int(question.body.get("size", _DEFAULT_SIZE))
+        size = _size_of(question)
         hits, total = page.hits.hits, page.hits.known_total
-        if len(hits) < size or (total is not None and pages * size >= total):
+        if not hits or len(hits) < size or (total is not None and pages * size >= total):
             return None
         if pages < self._pages and hits[-1].sort is None:
             raise RequestFailed("bad response", 'hits without "sort" have no next page: the body needs a "sort"')
         return replace(question, body={**question.body, "search_after": hits[-1].sort})
+
+
+def _size_of(question: Question) -> int:
+    """Return the number of hits that a page may have; the query string overrides the body, as on the server."""
+    asked = dict(parse_qsl(question.target.partition("?")[2]))
+    return int(asked.get("size") or question.body.get("size", _DEFAULT_SIZE))
 
 
 class CompositeAggregation(InPointInTime):

@@ -102,9 +102,11 @@ class _ByPages(OperationType):
         if pages is not None and pages != "all" and (whole(pages) or 0) < 1:
             raise TrackError(f'"pages" must be a number of them, or "all", not {pages!r}', where=where)
 
-    def units_per_request(self, params: Mapping[str, Any]) -> float:
+    def units_per_request(self, params: Mapping[str, Any]) -> float | None:
+        if self.unit_of(params) == "ops":
+            return 1.0
         pages = page_count(params)
-        return pages if math.isfinite(pages) else 1.0
+        return pages if math.isfinite(pages) else None
 
 
 class ScrollSearch(_ByPages):
@@ -193,12 +195,16 @@ class PaginatedSearch(_InPointInTime):
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         super().check_part(params, where)
-        if not _decoded_body(params, where).get("sort") and str(params["pages"]) != "1":
+        body = {**_decoded_body(params, where), **_size(params)}
+        if not body.get("sort") and str(params["pages"]) != "1":
             raise TrackError(
                 'the body of a paginated-search needs a "sort"',
                 where=where,
                 hint="search_after begins after its values",
             )
+        for given in (body, params.get("request-params") or {}):
+            if (size := whole(given.get("size"))) is not None and size < 1:
+                raise TrackError(f'the "size" of a paginated-search must be at least 1, not {size}', where=where)
 
     def compile(self, context: TaskContext) -> Program:
         body = {**_decoded_body(context.params, context.where), **_size(context.params)}

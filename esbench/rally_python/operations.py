@@ -90,23 +90,21 @@ class DrawnParameters(OperationType):
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return self.kind.unit_of(params)
 
-    def units_per_request(self, params: Mapping[str, Any]) -> float:
+    def units_per_request(self, params: Mapping[str, Any]) -> float | None:
         try:
             return self.kind.units_per_request(params)
         except KeyError:
-            return 1.0
+            return None
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:
-        self.kind.check_rate(rate, params, where)
-        if rate.unit not in ("ops", "MB"):
-            try:
-                self.kind.units_per_request(params)
-            except KeyError as missing:
-                raise TrackError(
-                    f"the target rate is in {rate.unit}/s, and the operation does not say {missing.args[0]}",
-                    where=where,
-                    hint="say ops/s, or give it beside the param-source",
-                ) from None
+        try:
+            self.kind.check_rate(rate, params, where)
+        except KeyError as missing:
+            raise TrackError(
+                f"the target rate is in {rate.unit}/s, and the operation does not say {missing.args[0]}",
+                where=where,
+                hint="say ops/s, or give it beside the param-source",
+            ) from None
 
     def ends(self, params: Mapping[str, Any]) -> bool:
         return True

@@ -58,7 +58,7 @@ def _shrink_task(task: Task, types: OperationTypes) -> Task:
     )
 
 
-def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float) -> Schedule:
+def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float | None) -> Schedule:
     total_s = sum(stage.duration_s for stage in schedule.stages)
     scale = min(1.0, TIME_PERIOD_S / total_s) if total_s else 1.0
     return replace(
@@ -72,10 +72,10 @@ def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float) -> Sched
     )
 
 
-def _no_long_gaps(rate: Rate, units: float) -> Rate:
+def _no_long_gaps(rate: Rate, units: float | None) -> Rate:
     if rate.unit in ("MB", PERCENT):
         return rate  # how large a request is turns out when the corpus is prepared; a capacity, before the race
-    per_request = 1.0 if rate.unit == "ops" else units
+    per_request = 1.0 if rate.unit == "ops" or units is None else units
     return replace(rate, value=max(rate.value, per_request / GAP_S))
 
 

@@ -256,6 +256,17 @@ def test_tasks_that_wait_for_one_another_are_dealt_like_others() -> None:
     assert slots(Step((task("a", 2), task("b", 2)), clients=2), 2) == [[(0, 1)], [(0, 1)]]
 
 
+def test_only_known_amounts_of_a_request_are_named() -> None:
+    amounts = {kind: per_request(task(kind=kind), TYPES.get(kind), NO_STOCK) for kind in ("bulk", "refresh", "reindex")}
+    assert amounts == {"bulk": {"docs": 1000.0, "ops": 1.0}, "refresh": {"ops": 1.0}, "reindex": {"ops": 1.0}}
+
+
+def test_a_rate_in_documents_of_drawn_parameters_needs_the_bulk_size() -> None:
+    drawn = Task("t", Operation("t", "bulk", python="source"), schedule=Schedule(rate=Rate(5, "docs")))
+    with pytest.raises(TrackError, match="in docs/s, and the operation does not say bulk-size"):
+        per_request(drawn, TYPES.of(drawn.operation), NO_STOCK)
+
+
 # rates in bytes
 
 

@@ -121,6 +121,19 @@ async def test_there_are_as_many_pages_as_there_are_hits(replies: list[str], pag
     assert len(asked.asked) == pages
 
 
+async def test_the_size_of_a_page_may_be_in_the_query_string() -> None:
+    for body in (SORTED, {**SORTED, "size": 20}, {**SORTED, "size": 1}):
+        asked = session(page(5), page(5), page(2))
+        params = {"body": body, "pages": 10, "request-params": {"size": 5}}
+        assert await script("paginated-search", params).run(asked) == Verdict(3)
+
+
+async def test_a_page_without_hits_is_the_last_one() -> None:
+    none = Variable("none", "list", {"data": [0]})
+    params = {"body": {**SORTED, "size": "$[[none]]"}, "pages": 2}
+    assert await script("paginated-search", params, variables=[none]).run(session(page(0))) == Verdict(1)
+
+
 async def test_values_are_drawn_once_for_all_pages() -> None:
     asked = session(page(10), page(3))
     body = {**SORTED, "query": {"term": {"user": "$[[user]]"}}}
@@ -210,6 +223,16 @@ def test_the_details_of_one_page_are_read_from_its_beginning(body: str, details:
         ("paginated-search", {"pages": 2, "body": "[]"}, '"body" must be an object'),
         (
             "paginated-search",
+            {"pages": 2, "body": {**SORTED, "size": 0}},
+            'the "size" of a paginated-search must be at least 1, not 0',
+        ),
+        (
+            "paginated-search",
+            {"pages": 2, "body": SORTED, "request-params": {"size": "0"}},
+            'the "size" of a paginated-search must be at least 1, not 0',
+        ),
+        (
+            "paginated-search",
             {"pages": 2, "body": SORTED, "with-point-in-time-from": "open"},
             '"with-point-in-time-from" is for the requests of a composite',
         ),
@@ -225,7 +248,8 @@ def test_what_has_pages_counts_them() -> None:
     assert types.get("search").unit_of({}) == "ops"
     assert types.get("search").unit_of({"pages": 5}) == "pages"
     assert types.get("search").units_per_request({"pages": 5}) == 5
-    assert types.get("paginated-search").units_per_request({"pages": "all"}) == 1
+    assert types.get("paginated-search").units_per_request({"pages": "all"}) is None
+    assert types.get("composite-agg").units_per_request({}) is None
 
 
 async def test_older_versions_are_asked_with_their_type() -> None:

@@ -12,6 +12,7 @@ from esbench.model import ANY_TASK, Schedule, Stage, Step, Task
 from esbench.units import PERCENT, Rate
 
 BULK = "{operation-type: bulk, bulk-size: 100}"
+REINDEX = "{operation-type: reindex, body: {}}"
 STAGES = (Stage(60.0, Rate(100.0, "ops")), Stage(30.0, Rate(200.0, "ops")))
 
 
@@ -68,6 +69,17 @@ def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: st
             "the target rate is in pages/s, the operation counts docs (say docs/s, or ops/s for requests)",
         ),
         (BULK, "1k docs/s", "the target rate is in k docs/s, the operation counts docs"),
+        (
+            "{operation-type: composite-agg, index: a, body: {aggs: {by: {composite: {}}}}}",
+            "100 pages/s",
+            "the target rate is in pages/s, and how many pages a request stands for is not known before (say ops/s)",
+        ),
+        (
+            REINDEX,
+            "1000 docs/s",
+            "the target rate is in docs/s, and how many docs a request stands for is not known before (say ops/s)",
+        ),
+        (REINDEX, "5 pages/s", "the target rate is in pages/s, the operation counts docs (say ops/s)"),
         ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
         (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
         (BULK, "0%", '"target-throughput": a rate must be above zero, not "0%" (say "70%" of the capacity)'),
@@ -81,6 +93,10 @@ def test_a_rate_that_does_not_fit_is_refused_where_it_stands(
 ) -> None:
     keys = ", schedule: poison" if rate == "5" else ""
     assert failure(tmp_path, f"{{operation: {operation}, target-throughput: {rate}{keys}}}").startswith(expected)
+
+
+def test_a_plain_number_is_in_requests_also_where_their_units_are_not_known(tmp_path: Path) -> None:
+    assert one_task(tmp_path, "target-throughput: 5", REINDEX).schedule == Schedule(rate=Rate(5.0, "ops"))
 
 
 def test_the_units_of_stages_are_looked_at_too(tmp_path: Path) -> None:
