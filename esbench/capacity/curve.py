@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from esbench.record.capacity import LateCounts, LateCurve, batch_dispersion
+from esbench.record.capacity import NEAR, LateCounts, LateCurve, batch_dispersion
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +67,36 @@ def crossing(rates_per_s: Sequence[float], excesses: Sequence[float], weights: S
     held = int((optimize.isotonic_regression(means, weights=summed).x <= 1).sum())
     bounds = [0.0, *probed.tolist(), math.inf]
     return bounds[held], bounds[held + 1]
+
+
+def bounded(curve: LateCurve, probes: Sequence[LateCounts], most_late: float) -> LateCurve:
+    """Return the curve with an interval that ends no farther than at the nearest rates that clearly hold and miss.
+
+    The share of late requests grows with the rate: if of all requests from a rate up to the capacity, or to `NEAR`
+    times the rate, fewer are late than may be, the rate holds. Clearly: by the 95 % interval of Clopper and Pearson
+    (1934), counts divided by the dispersion. `probes`: also those that were overloaded, or far from the curve.
+    """
+    capacity = curve.capacity_per_s
+    low, high = curve.low_per_s, curve.high_per_s
+    for rate in (probe.rate_per_s for probe in probes):
+        if low < rate <= capacity:
+            due, late = _independent(curve, probes, rate, min(capacity, rate * NEAR))
+            if special.betaincinv(late + 1, due - late, 0.975) < most_late:
+                low = min(rate, capacity * (1 - _NARROWEST))
+        elif capacity <= rate < high:
+            due, late = _independent(curve, probes, max(capacity, rate / NEAR), rate)
+            if special.betaincinv(late, due - late + 1, 0.025) > most_late:
+                high = max(rate, capacity * (1 + _NARROWEST))
+    return replace(curve, low_per_s=low, high_per_s=high)
+
+
+def _independent(
+    curve: LateCurve, probes: Sequence[LateCounts], from_per_s: float, to_per_s: float
+) -> tuple[float, float]:
+    """Return how many independent requests those of probes at such rates are worth: (due, late)."""
+    counts = [(sum(each.due), sum(each.late)) for each in probes if from_per_s <= each.rate_per_s <= to_per_s]
+    due, late = (sum(column) / curve.dispersion for column in zip(*counts, strict=True))
+    return due, late
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from esbench.capacity.curve import crossing, fit
+from esbench.capacity.curve import bounded, crossing, fit
 from esbench.record.capacity import (
     CLEARLY,
     NEAR,
@@ -52,11 +52,24 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
     if isinstance(found, Probe) or not found.was_found or not terms.sustain_s:
         return found
     sustained = [each for each in seen if each.probe.stage == "sustain"]
-    if len(sustained) < _MOST_TRIES and all(each.void for each in sustained):
-        return Probe(found.low_per_s, terms.sustain_s, "sustain")
-    if found.why == "precise":
-        return _of_curves(terms, _usable(seen), found.why) or found
-    return _next(terms, seen) if any(not _holds(terms, each) for each in _usable(sustained)) else found
+    if (hold := _hold(terms, found, sustained)) is not None:
+        return hold
+    if found.why == "precise" and (joined := _of_curves(terms, _usable(seen), found.why)) is not None:
+        return joined
+    if all(_holds(terms, each) for each in _usable(sustained)):
+        return found
+    found = _next(terms, seen)
+    if isinstance(found, Probe) or not found.was_found:
+        return found
+    return _hold(terms, found, sustained) or found
+
+
+def _hold(terms: SearchTerms, found: FoundCapacity, sustained: Sequence[SeenProbe]) -> Probe | None:
+    """Return the probe that holds a result for a longer time; None if its rate was held, or is void again and again."""
+    tries = [each for each in sustained if abs(each.probe.rate_per_s / found.low_per_s - 1) < _NEAREST]
+    if _usable(tries) or len(tries) >= _MOST_TRIES:
+        return None
+    return Probe(found.low_per_s, terms.sustain_s, "sustain")
 
 
 def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
@@ -177,7 +190,9 @@ def _curve(most_late: float, usable: Sequence[SeenProbe], number: int) -> LateCu
         if not 0 < (at := curve.capacity_per_s) < math.inf:
             return None
     rates = [each.rate_per_s for each in near]
-    return curve if rates and min(rates) / _BESIDE <= at <= max(rates) * _BESIDE else None
+    if curve is None or not rates or not min(rates) / _BESIDE <= at <= max(rates) * _BESIDE:
+        return None
+    return bounded(curve, counts, most_late)
 
 
 def _asked(seen: Sequence[SeenProbe]) -> int:

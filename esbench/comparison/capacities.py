@@ -37,11 +37,16 @@ def capacity_rows(design: Design, differences: Sequence[Difference]) -> Iterator
 
 def _row(key: Key, design: Design, differences: Sequence[Difference]) -> CandidateRow:
     in_slices = any(task.slices for race in design.races for task in race.record.tasks)
+    bounds = _counted_bounds(design)
+
+    def searched(races: Sequence[Race]) -> tuple[Race, ...]:
+        return tuple(_of_search(race.record, key, bounds.get(race.record.race_id)) for race in races)
+
     design = replace(
         design,
-        baseline=tuple(_of_search(race.record, key) for race in design.baseline),
-        contender=tuple(_of_search(race.record, key) for race in design.contender),
-        history=tuple(_of_search(race.record, key) for race in design.history),
+        baseline=searched(design.baseline),
+        contender=searched(design.contender),
+        history=searched(design.history),
         places=None if in_slices else design.places,
     )
     row = Row(
@@ -70,12 +75,23 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
     return CandidateRow(replace(row, estimate=fitted.estimate, verdict=verdict), design, fitted)
 
 
-def _of_search(record: RaceRecord, key: Key) -> Race:
-    """Return a race whose only figure is the capacity that it has found; without any if it has found none."""
+def _counted_bounds(design: Design) -> dict[str, float]:
+    """Return, by race id, the bounds (1/s) that count for searches without an estimate: those that lie beyond all that
+    the other side of the same round may carry, so that the difference is at least so large."""
+    counted: dict[str, float] = {}
+    for one, other in design.rounds:
+        for race, beside in ((one, other), (other, one)):
+            found, others = _found(race.record), _found(beside.record)
+            if found is not None and others is not None and (bound := found.bound_beyond(others)) is not None:
+                counted[race.record.race_id] = bound
+    return counted
+
+
+def _of_search(record: RaceRecord, key: Key, bound: float | None) -> Race:
+    """Return a race whose only figure is the capacity that it has found, or the bound that counts in its place."""
     found = _found(record)
-    if found is None or found.estimate_per_s is None:
-        return Race(record, {}, {})
-    return Race(record, {key: Figure(*key[:2], found.estimate_per_s, key[2], HIGHER)}, {})
+    rate = found.estimate_per_s if found is not None and bound is None else bound
+    return Race(record, {} if rate is None else {key: Figure(*key[:2], rate, key[2], HIGHER)}, {})
 
 
 def _found(record: RaceRecord) -> FoundCapacity | None:

@@ -22,6 +22,7 @@ from esbench.comparison.model import (
     RowVerdict,
 )
 from esbench.measure.measures import LATENCY
+from esbench.record.capacity import CapacitySearch
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
@@ -165,6 +166,10 @@ def remarks(design: Design, metric: str, label: str) -> str:
     return "; ".join(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
 
 
+def _has_no_estimate(search: CapacitySearch | None) -> bool:
+    return search is not None and search.found is not None and search.found.estimate_per_s is None
+
+
 def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     """Yield the notes on a row of sides that were raced at once."""
     if design.at_once is None or not (metric == CAPACITY or design.is_at_once(label)):
@@ -172,6 +177,9 @@ def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     if design.at_once.nodes.shared and design.at_once.nodes.kept:
         yield "on this node"
     if metric == CAPACITY:
+        searches = [[race.record.capacity for race in pair] for pair in design.rounds]
+        if bounds := sum(any(_has_no_estimate(each) for each in pair) for pair in searches):
+            yield f"at least so much: in {bounds} of {len(searches)} rounds one side has only a bound"
         return
     task = design.at_once.tasks[label]
     if metric in task.tails and task.tails[metric].stalls:

@@ -164,6 +164,16 @@ class FoundCapacity:
             return self.rate_per_s
         return math.sqrt(self.low_per_s * self.high_per_s) if 0 < self.high_per_s <= NEAR * self.low_per_s else None
 
+    def bound_beyond(self, other: FoundCapacity) -> float | None:
+        """Return the bound of a search without an estimate that lies above, or below, all that the other one may carry;
+        None where both may carry the same, or there is an estimate."""
+        if self.estimate_per_s is not None:
+            return None
+        low, high = (other.estimate_per_s or other.low_per_s), (other.estimate_per_s or other.high_per_s)
+        if self.low_per_s > high:
+            return self.low_per_s
+        return self.high_per_s if self.high_per_s < low else None
+
     @property
     def has_interval(self) -> bool:
         """True if its interval has both ends."""

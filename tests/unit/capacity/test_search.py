@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from queues import BATCHES, Server, queue
 
+from esbench.capacity.curve import bounded, fit
 from esbench.capacity.search import next_of
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 
@@ -229,6 +230,28 @@ def test_a_cliff_that_does_not_hold_for_long_is_searched_again() -> None:
     assert isinstance(next_of(terms, seen), Probe)
 
 
+def test_the_cliff_below_one_that_did_not_hold_is_held_too() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=1000.0)
+    seen = [usable(800.0, 0.0), usable(839.0, 1.0), usable(800.0, 0.1, "sustain", measured_s=120.0)]
+    server = cliff(700.0)
+    while isinstance(found := next_of(terms, seen), Probe):
+        seen.append(SeenProbe(found, (server(found.rate_per_s, found.measured_s, 0.0),), found.measured_s))
+    assert found.why == "cliff"
+    assert seen[-1].probe == Probe(found.low_per_s, terms.sustain_s, "sustain")
+
+
+def test_a_capacity_that_is_overloaded_while_it_is_held_is_searched_again() -> None:
+    terms = SearchTerms((0.01,), closed_per_s=500.0)
+    server = queue(np.random.default_rng(1), 500.0, 0.04)
+    seen: list[SeenProbe] = []
+    while isinstance(asked := next_of(terms, seen), Probe) and asked.stage != "sustain":
+        seen.append(SeenProbe(asked, (server(asked.rate_per_s, asked.measured_s, 0.0),), asked.measured_s))
+    assert isinstance(asked, Probe)
+    again = next_of(terms, [*seen, usable(asked.rate_per_s, 0.6, "sustain", measured_s=120.0)])
+    assert isinstance(again, Probe)
+    assert again.rate_per_s < asked.rate_per_s
+
+
 def test_a_probe_that_was_lucky_does_not_hold_above_several_that_missed() -> None:
     seen = [usable(500.0, 0.0), *(usable(rate, 1.0) for rate in (740.0, 780.0, 800.0)), usable(820.0, 0.008)]
     probe = next_of(SearchTerms((0.01,), closed_per_s=1000.0), seen)
@@ -253,6 +276,18 @@ def test_no_curve_crosses_its_limit_far_from_its_probes() -> None:
     found = next_of(terms, [usable(500.0, 0.0), *(usable(*each) for each in late.items())])
     assert isinstance(found, FoundCapacity)
     assert found.low_per_s >= 500
+
+
+def test_an_interval_without_ends_ends_at_rates_that_clearly_hold_and_miss() -> None:
+    """Late requests in bursts, whose share hardly depends on the rate near the capacity."""
+    shares = {800.0: 8, 850.0: 13, 900.0: 7, 950.0: 12, 1000.0: 11}
+    near = [LateCounts(rate, (1000,) * 16, (0, 2 * late) * 8) for rate, late in shares.items()]
+    curve = fit(near, 0.01)
+    assert (curve.low_per_s, curve.high_per_s) == (0.0, math.inf)
+    far = [LateCounts(rate, (1000,) * 16, (late,) * 16) for rate, late in ((500.0, 0), (700.0, 9), (1300.0, 900))]
+    ended = bounded(curve, [*near, *far], 0.01)
+    assert (ended.low_per_s, ended.high_per_s) == (500.0, 1300.0)
+    assert ended.capacity_per_s == curve.capacity_per_s
 
 
 def test_a_cliff_is_of_the_objective_that_it_misses() -> None:

@@ -164,6 +164,30 @@ def test_bounds_near_each_other_count_by_their_middle() -> None:
     assert row.contender.value == pytest.approx(1100.0)
 
 
+@pytest.mark.parametrize(
+    ("bound", "counted"),
+    [
+        (FoundCapacity("at least", 1900.0, 1900.0, math.inf), 1900.0),
+        (FoundCapacity("out of time", 1700.0, 1700.0, math.inf), 1700.0),
+        (FoundCapacity("out of time", 900.0, 900.0, math.inf), None),
+        (FoundCapacity("no rate", 0.0, 0.0, 10.0), 10.0),
+        (FoundCapacity("out of time", 0.0, 0.0, 500.0), 500.0),
+        (None, None),
+    ],
+)
+def test_a_bound_beyond_what_the_other_side_carries_counts(bound: FoundCapacity | None, counted: float | None) -> None:
+    ours = rounds("baseline", [precise(1000 * noise) for noise in NOISE], range(1, 12, 2), sliced=True)
+    theirs = [bound, *(precise(1900 * noise**0.5) for noise in NOISE[1:])]
+    row = capacity_of(pair(ours, rounds("contender", theirs, range(2, 13, 2), sliced=True)))
+    assert row.contender_rounds[0] == counted
+    assert row.verdict is not None
+    if counted is None:
+        assert row.kind == "!"
+    else:
+        assert row.kind == ("faster" if counted > 1000 else "~")
+        assert row.verdict.note.endswith("at least so much: in 1 of 6 rounds one side has only a bound")
+
+
 def test_of_several_rounds_those_without_a_capacity_are_counted() -> None:
     none = FoundCapacity("no rate", 0.0, 0.0, 10.0)
     ours = rounds("baseline", [precise(1000.0), precise(1010.0)], (1, 4))
