@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
 _BODIES = {
-    "indices": "body",
-    "templates": "template",
-    "composable-templates": "template",
-    "component-templates": "template",
+    "indices": ("body", "table"),
+    "templates": ("template",),
+    "composable-templates": ("template",),
+    "component-templates": ("template",),
 }
 
 
@@ -115,9 +115,8 @@ def _parameters(track: Path, context: RenderContext) -> frozenset[str]:
 
 def _body_files(track: DocumentNode) -> Iterator[str]:
     """Yield the files that a track names as bodies. Its structure may be wrong."""
-    for key, name in _BODIES.items():
+    for key, names in _BODIES.items():
         elements = track.get(key)
         for element in elements if isinstance(elements, list) else ():
-            body = element.get(name) if isinstance(element, dict) else None
-            if isinstance(body, str):
-                yield body
+            bodies = map(element.get, names) if isinstance(element, dict) else ()
+            yield from (body for body in bodies if isinstance(body, str))

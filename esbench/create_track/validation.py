@@ -85,7 +85,9 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
 
 def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Documents, DocumentNode]]:
     """Yield the document files and generators of a track, each with its node in the track file."""
-    nodes = {str(node.get("name")): node for node in root.find("corpora") or ()}
+    nodes: dict[str, DocumentNode] = {}
+    for node in root.find("corpora") or ():
+        nodes.setdefault(str(node.get("name")), node)  # a second one is a fault that is known by now
     for corpus in track.corpora:
         for part, node in zip(corpus.documents, nodes[corpus.name]["documents"], strict=True):
             yield corpus, part, node

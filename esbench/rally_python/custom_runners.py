@@ -74,12 +74,13 @@ class RunnerTurns:
         self._source = source
         self._count_in = count_in
         self._name = context.task.operation.type
+        self._has_run = False
         self.result: Mapping[str, Any] = {}  # further keys of what it returned last
         self.counted: tuple[float, str] = (0, "ops")  # weight and unit of it
 
     def draw(self) -> dict[str, Any]:
         """Return the parameters of the next turn; raises Exhausted when the source or the runner is done."""
-        if getattr(self._runner, "completed", None):
+        if self._has_run and getattr(self._runner, "completed", None):  # true from an earlier task at first
             raise Exhausted
         if self._source is None:
             return dict(self._context.params)
@@ -106,6 +107,7 @@ class RunnerTurns:
         """
         from esbench.rally_python.runner_client import failure
 
+        self._has_run = True
         of_task(self._context)
         unawaited: list[str] = []
         _UNAWAITED.set(unawaited)

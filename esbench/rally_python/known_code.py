@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ def name_new_code(folder: Path, home: Path, say: Callable[[str], None]) -> None:
     """
     digest = hashlib.sha256()
     for file in python_files(folder):
-        digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes())
+        digest.update(f"{os.path.relpath(file, folder)}\0".encode() + file.read_bytes())
     known = home / "known-code"
     if known.is_file() and digest.hexdigest() in known.read_text("utf-8").split():
         return

@@ -159,7 +159,6 @@ class OwnCode:
             variables=track.variables,
             faults=Faults(),
             python=self.plugins,
-            corpora=[corpus.name for corpus in self.view.corpora],
         )
         try:
             return with_changes(track, self.view, builder)

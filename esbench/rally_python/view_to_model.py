@@ -113,6 +113,7 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
         **{key: value for key, value in seen.params.items() if key not in _SHOWN_ELSEWHERE},
         "name": seen.name,
         "operation": _operation(seen.operation),
+        "cluster": origin.cluster,
         "clients": seen.clients,
         "tags": seen.tags,
         "schedule": seen.schedule,

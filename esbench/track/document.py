@@ -139,9 +139,11 @@ def parse(rendered: Rendered) -> DocumentNode:
 
     Raises a TrackError for a syntax error, which shows the line and a caret.
     """
-    if rendered.name.endswith(YAML_SUFFIXES):
-        return DocumentNode(_parse_yaml(rendered), (), rendered)
-    return DocumentNode(_parse_json(rendered), (), rendered)
+    try:
+        content = (_parse_yaml if rendered.name.endswith(YAML_SUFFIXES) else _parse_json)(rendered)
+    except RecursionError:
+        raise TrackError("it is nested too deeply", where=rendered.file) from None
+    return DocumentNode(content, (), rendered)
 
 
 def _parse_json(rendered: Rendered) -> Any:

@@ -68,8 +68,8 @@ def load_track(
     with faults.apart():
         refuse_unknown(params, renderer.parameters(), name)
 
-    corpus_names = [str(corpus.get("name")) for corpus in node.find("corpora") or ()]
-    known_corpora = None if python is not None and python.track_processors else corpus_names
+    makes_corpora = python is not None and bool(python.track_processors)
+    known_corpora = None if makes_corpora else [str(corpus.get("name")) for corpus in node.find("corpora") or ()]
     builder = TaskBuilder(
         operations=_by_name(node, "operations", "operation", faults),
         operation_types=operation_types,
@@ -79,7 +79,6 @@ def load_track(
         faults=faults,
         python=python,
         lacks_code=python is None and python_entry(path.parent) is not None,
-        corpora=corpus_names,
         known_corpora=known_corpora,
     )
     faults.each(builder.operation, builder.operations.values())
@@ -205,18 +204,18 @@ def _index(node: DocumentNode, faults: Faults) -> Index:
 def _templates(track: DocumentNode, faults: Faults) -> Templates:
     """Return the templates of all three kinds. Two of one kind with the same name are a fault (TrackError)."""
 
-    def built(key: str, definition: str) -> tuple[Template, ...]:
+    def built(key: str, definition: str, *, is_composable: bool = True) -> tuple[Template, ...]:
         nodes = _by_name(track, key, "template", faults).values()
-        return faults.each(lambda node: _template(node, definition, faults), nodes)
+        return faults.each(lambda node: _template(node, definition, is_composable, faults), nodes)
 
     return Templates(
-        legacy=built("templates", "index_template"),
+        legacy=built("templates", "index_template", is_composable=False),
         composable=built("composable-templates", "index_template"),
         component=built("component-templates", "component_template"),
     )
 
 
-def _template(node: DocumentNode, definition: str, faults: Faults) -> Template:
+def _template(node: DocumentNode, definition: str, is_composable: bool, faults: Faults) -> Template:
     refuse_typos(node, definition, faults)
     body = _content(node["template"], "a template")
     path = node.find("template-path")
@@ -225,6 +224,9 @@ def _template(node: DocumentNode, definition: str, faults: Faults) -> Template:
             if not isinstance(body.value.get(key), Mapping):
                 path.fail(f'"{path.value}" leads to no mapping of the template', did_you_mean(key, body.value))
             body = body[key]
+    if is_composable and not isinstance(body.value.get("template") or {}, Mapping):
+        hint = 'patterns stand in "index_patterns"; a template of the older form belongs below "templates"'
+        body["template"].fail('"template" must be a mapping of settings, mappings and aliases', hint)
     return Template(
         node.value["name"], body.value, node.get("index-pattern"), node.get("delete-matching-indices", True)
     )

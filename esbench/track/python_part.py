@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,10 +55,33 @@ def python_entry(folder: Path) -> Path | None:
 
 
 def python_files(folder: Path) -> tuple[Path, ...]:
-    """Return the Python files of a track with a Python part, sorted; hidden folders and caches are left out."""
+    """Return the Python files of a track with a Python part, sorted; hidden folders and caches are left out.
+
+    Also those of the modules and packages beside its folder that its code imports.
+    """
     if python_entry(folder) is None:
         return ()
-    found = (path for path in folder.rglob("*.py") if path.is_file())
-    return tuple(
-        sorted(path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts))
-    )
+    found: set[Path] = set()
+    todo = {folder}
+    while todo:
+        place = todo.pop()
+        files = {place} if place.is_file() else {path for path in place.rglob("*.py") if _is_code(path, place)}
+        todo.update(*(_imported(file, folder.parent) for file in files - found))
+        found |= files
+    return tuple(sorted(found))
+
+
+def _is_code(path: Path, folder: Path) -> bool:
+    return path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def _imported(file: Path, folder: Path) -> set[Path]:
+    """Return the packages and modules in `folder` that a file imports; none of a file that is not valid Python."""
+    try:
+        nodes = list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):
+        return set()
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    places = {folder / name.partition(".")[0] for name in names}
+    return {found for place in places for found in (place, place.with_suffix(".py")) if found.exists()}

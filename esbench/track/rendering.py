@@ -255,7 +255,7 @@ class TrackRenderer:
         environment = self._environment()
         asked: set[str] = set()
         seen = {_HELPERS_NAME}
-        todo = [*self._rendered, *further]
+        todo = [*self._rendered, *self.files.names, *further]  # a computed name is known once it was read
         while todo:
             name = todo.pop()
             if name in seen or not (self.files.root / name).is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track
 from esbench.operations import OperationTypes
 from esbench.operations.parameters import flag
+from esbench.requests.templates import variables_in
 
 _TYPE, _TAG = "type:", "tag:"
 
@@ -101,7 +101,7 @@ def corpora_needed(track: Track, challenge: Challenge, operations: OperationType
     """Return the corpora whose documents a challenge's tasks send or draw from; the others need not be there."""
     needed: set[str] = set()
     for task in challenge.tasks:
-        needed |= _drawn(track, task) | _sent(track, task, operations)
+        needed |= _drawn(track, task, operations) | _sent(track, task, operations)
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
 
 
@@ -112,9 +112,9 @@ def read_out_of_order(track: Track, challenge: Challenge, operations: OperationT
     """
     found: dict[str, str] = {}
     for task in challenge.tasks:
-        names = _drawn(track, task) | _sent(track, task, operations)
+        names = _drawn(track, task, operations) | _sent(track, task, operations)
         if _is_pass(task, operations):
-            names = _drawn(track, task)
+            names = _drawn(track, task, operations)
         for name in names:
             found.setdefault(name, f'task "{task.name}"')
     return found
@@ -145,15 +145,18 @@ def _is_pass(task: Task, operations: OperationTypes) -> bool:
     )
 
 
-def _drawn(track: Track, task: Task) -> set[str]:
+def _drawn(track: Track, task: Task, operations: OperationTypes) -> set[str]:
     """Return the names of the corpora that a task's variables draw documents from."""
-    variables = (*track.variables, *task.operation.variables)
+    operation = task.operation
+    variables = (*track.variables, *operation.variables)
     corpora = {v.name: v.params.get("corpus") for v in variables if v.type == "corpus-document"}
-    text = json.dumps(task.operation.params, default=str)
+    used = set(variables_in(operation.params))
+    if not operation.python:
+        used |= set(operations.of(operation).names(operation.params).values())
     found: set[str] = set()
-    for name, corpus in corpora.items():
-        if f"$[[{name}." in text:
-            found |= {corpus} if corpus else {corpus.name for corpus in track.corpora}
+    for name in used & corpora.keys():
+        corpus = corpora[name]
+        found |= {corpus} if corpus else {each.name for each in track.corpora}
     return found
 
 

@@ -74,6 +74,7 @@ class SourceFiles:
         self.root = root
         self._contents: dict[str, bytes] = {}
         self._sources: dict[str, TemplateSource] = {}
+        self._others: set[str] = set()
         self.collected_nothing: dict[str, Location] = {}  # patterns that match no file, which they may
 
     def source(self, name: str) -> TemplateSource:
@@ -87,6 +88,15 @@ class SourceFiles:
     def read(self) -> tuple[TemplateSource, ...]:
         """The templates that have been read so far."""
         return tuple(self._sources.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the templates that have been read so far."""
+        return tuple(self._sources)
+
+    def depend_on(self, name: str) -> None:
+        """Let the digest depend on a file that is no template."""
+        self._others.add(name)
 
     def may_read(self, name: str) -> bool:
         """True for the name of a file in the track's folder, or in that of a track beside it: `../orders/index.yml`."""
@@ -110,7 +120,8 @@ class SourceFiles:
     def digest(self, further: Iterable[Path] = ()) -> str:
         """Return the sha256 (hex) of the files that were read and of `further` ones: names and unrendered contents."""
         total = hashlib.sha256()
-        others = {str(path.relative_to(self.root)): path.read_bytes() for path in further}
+        named = [*self._others, *(os.path.relpath(path, self.root) for path in further)]
+        others = {name: (self.root / name).read_bytes() for name in named}
         for name, content in sorted({**self._contents, **others}.items()):
             total.update(f"{name}\0{len(content)}\0".encode() + content)
         return total.hexdigest()

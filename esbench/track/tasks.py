@@ -14,7 +14,6 @@ from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Step, Task, Variable
 from esbench.requests import templates
-from esbench.requests.templates import Encoding, Slot
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
@@ -59,7 +58,6 @@ class TaskBuilder:
     params: Mapping[str, Any] = field(default_factory=dict)  # of the track, for each of its challenges
     python: PythonPart | None = None
     lacks_code: bool = False  # its Python part could not be loaded, as was reported: what only it knows is not judged
-    corpora: Sequence[str] = ()
     known_corpora: Sequence[str] | None = None  # None: a processor may make others
     unknown: dict[str, DocumentNode] = field(default_factory=dict)
     unjudged: set[tuple[str | int, ...]] = field(default_factory=set)  # the paths of operations with a fault
@@ -115,9 +113,10 @@ class TaskBuilder:
 
         label = f'operation "{operation.name}"'
         kind = self.operation_types.of(operation)
-        known = {variable.name for variable in (*self.variables, *operation.variables)} | kind.names(operation.params)
+        declared = (*self.variables, *operation.variables)
+        known = {variable.name for variable in declared} | {*kind.names(operation.params)}
         try:
-            used = tuple(_slots(operation.params))
+            used = tuple(templates.variables_in(operation.params))
         except EsbenchError as error:
             raise node.failed(error) from None
         for slot in used:
@@ -164,7 +163,7 @@ class TaskBuilder:
                 node["param-source"].fail(f'unknown param-source "{source}"', did_you_mean(str(source), known))
         if self.python is not None and operation.type in self.python.runners:
             sends_all = self.python.sends_corpora(operation) and not operation.params.get("corpora")
-            params = {**operation.params, "corpora": self.corpora} if sends_all else operation.params
+            params = {**operation.params, "corpora": None} if sends_all else operation.params  # None: all of them
             return replace(operation, python="runner", params=params)
         return operation if source is None else replace(operation, python="source")
 
@@ -331,11 +330,13 @@ def _named_in(node: DocumentNode, error: EsbenchError) -> DocumentNode:
 
 def _beside(node: DocumentNode, path: object) -> Path:
     """Return the path of a track's file, given relative to its folder. Raises TrackError if there is no such file."""
-    if not node.rendered.renderer.files.may_read(str(path)):
+    files = node.rendered.renderer.files
+    if not files.may_read(str(path)):
         node.fail(f'"{path}" {OUTSIDE}', "copy the file into the track")
     file = Path(node.rendered.file).resolve().parent / str(path)
     if not file.is_file():
         node.fail(f"there is no file {path}", "paths are relative to the track's folder")
+    files.depend_on(str(path))
     return file
 
 
@@ -401,19 +402,6 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
             'make "warmup-time-period" at least as long',
         )
-
-
-def _slots(value: object) -> Iterator[str]:
-    """Yield the variables that a value of an operation uses, at any depth."""
-    if isinstance(value, str):
-        yield from (part.variable for part in templates.parse(value, Encoding.JSON) if isinstance(part, Slot))
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _slots(key)
-            yield from _slots(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _slots(inner)
 
 
 def _objective(node: DocumentNode) -> Objective:

@@ -100,6 +100,19 @@ def test_whatever_stands_at_any_place_is_told_or_tolerated(tmp_path: Path, value
         check(tmp_path, replaced(path, value))
 
 
+def test_a_corpus_that_is_defined_twice_is_told_with_other_faults(tmp_path: Path) -> None:
+    track = copy.deepcopy(TRACK)
+    first = track["corpora"][0]
+    track["corpora"].append({**first, "documents": first["documents"] * 2})
+    assert [problem.what for problem in check(tmp_path, track).problems] == ['the corpus "c" is defined twice']
+
+
+def test_a_composable_template_in_the_older_form_is_told(tmp_path: Path) -> None:
+    track = replaced(("composable-templates", 0, "template"), {"template": "logs-*"})
+    (problem,) = check(tmp_path, track).problems
+    assert problem.what == '"template" must be a mapping of settings, mappings and aliases'
+
+
 def test_faults_of_structure_do_not_hide_those_of_meaning(tmp_path: Path) -> None:
     track = replaced(("challenges", 0, "schedule", 0, "clients"), "two")
     track["challenges"][0]["schedule"][2]["operation"] = "aks"

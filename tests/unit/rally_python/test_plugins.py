@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from esbench.rally_python.loading import NamedSource, Plugins, load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
 from esbench.rally_python.track_processors import OwnCode
 from esbench.rally_python.view import view_of
-from esbench.track.python_part import python_entry
+from esbench.track.python_part import python_entry, python_files
 
 CODE = """
 from esrally import exceptions
@@ -155,6 +156,24 @@ def test_the_code_is_part_of_the_tracks_digest_and_its_folder_is_not_written_to(
     before = load(root).digest
     assert sorted(path.name for path in root.iterdir()) == ["track.py", "track.yml"]
     (root / "track.py").write_text(CODE + "# changed\n")
+    assert load(root).digest != before
+
+
+def test_packages_beside_the_track_that_its_code_imports_are_part_of_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "shared" / "deep").mkdir(parents=True)
+    (tmp_path / "shared" / "__init__.py").write_text("import more_shared\n")
+    (tmp_path / "shared" / "deep" / "tools.py").write_text("")
+    (tmp_path / "more_shared.py").write_text("")
+    (tmp_path / "other.py").write_text("")
+    root = write_track(tmp_path, PYTHON_TRACK, track__py="from shared.deep import tools\n" + CODE)
+    assert [os.path.relpath(path, root) for path in python_files(root)] == [
+        "../more_shared.py",
+        "../shared/__init__.py",
+        "../shared/deep/tools.py",
+        "track.py",
+    ]
+    before = load(root).digest
+    (tmp_path / "shared" / "deep" / "tools.py").write_text("x = 1")
     assert load(root).digest != before
 
 

@@ -42,7 +42,8 @@ challenges:
     parameters: {size: 3}
     schedule:
       - {operation: own, iterations: 5}
-      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5], objectives: [p99<5ms]}
+      - {name: paced, operation: ask, time-period: 5, target-throughput: 5 ops/s, within-ms: [5], objectives: [p99<5ms],
+         cluster: there}
       - {name: load, operation: {operation-type: bulk, bulk-size: 5}, target-throughput: 100 docs/s}
       - parallel:
           completed-by: left

@@ -37,6 +37,11 @@ def test_a_template_reaches_no_python(tmp_path: Path, template: str) -> None:
         load(track(tmp_path, template))
 
 
+def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match="nested too deeply"):
+        load(write_track(tmp_path, "[" * 100_000, ".json"))
+
+
 @pytest.mark.parametrize(
     ("template", "why"),
     [

@@ -294,6 +294,14 @@ def test_digest_changes_with_any_source_and_with_nothing_else(tmp_path: Path) ->
     assert load(root).digest != before
 
 
+def test_digest_changes_with_the_file_of_a_variable(tmp_path: Path) -> None:
+    text = "variables: [{name: word, type: file, path: words.txt}]\nschedule: [{operation: refresh}]\n"
+    root = write_track(tmp_path, text, words__txt="a\n")
+    before = load(root).digest
+    (root / "words.txt").write_text("b\n")
+    assert load(root).digest != before
+
+
 def test_track_is_found_by_folder_or_file_and_named_after_it(tmp_path: Path) -> None:
     root = write_track(tmp_path, '{"schedule": [{"operation": "refresh"}]}', ".json")
     shutil.copy(root / "track.json", root / "small.json")

@@ -87,6 +87,17 @@ def test_parts_named_by_an_expression_are_collected_too(tmp_path: Path) -> None:
     assert [task.name for task in load(root).challenges[0].tasks] == ["a", "b"]
 
 
+def test_parameters_of_parts_named_by_an_expression_are_known(tmp_path: Path) -> None:
+    root = write_track(
+        tmp_path,
+        '{% import "rally.helpers" as rally with context %}{% set where = "tasks" %}\n'
+        '{"schedule": [{{ rally.collect(parts=where ~ "/*.json") }}]}',
+        ".json",
+        tasks_in_a__json='{"operation": "refresh", "clients": {{ n | default(1) }}}',
+    )
+    assert load(root, n=4).challenges[0].tasks[0].clients == 4
+
+
 def test_exists_set_param_writes_a_setting_only_when_it_has_a_value(tmp_path: Path) -> None:
     macro = (
         '"first": 1 {{ rally.exists_set_param("a", given) }} {{ rally.exists_set_param("b", missing) }}'
