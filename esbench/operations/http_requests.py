@@ -66,10 +66,13 @@ class HttpRequests(OperationType):
         "ends-when-invalid": Parameter("end a turn at an `assert` that does not hold", (bool,), True),
     }
 
-    def names(self, params: Mapping[str, Any]) -> set[str]:
-        requests = [each for each in params.get("requests") or () if isinstance(each, Mapping)]
-        given = (each.get(key) or () for each in requests for key in ("once", "once-per-repetition", "register"))
-        return {str(name) for names in given for name in names}
+    def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for each in params.get("requests") or ():
+            if isinstance(each, Mapping):
+                found |= dict.fromkeys(each.get("register") or (), "")
+                found |= {**(each.get("once") or {}), **(each.get("once-per-repetition") or {})}
+        return found
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)

@@ -58,8 +58,8 @@ class RawRequest(OperationType):
             if whole(status) is None:
                 raise TrackError(f'"ignore" takes statuses, say 404, not {status!r}', where=where)
 
-    def names(self, params: Mapping[str, Any]) -> set[str]:
-        return set(params.get("once") or ())
+    def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
+        return params.get("once") or {}
 
     def reads(self, params: Mapping[str, Any]) -> bool:
         path = str(params["path"]).partition("?")[0]
@@ -134,8 +134,8 @@ class MultiSearch(OperationType):
             what = f'the "body" of an msearch has {len(body)} lines'
             raise TrackError(what, where=where, hint="two for each search: {} or {index: ...}, and its body")
 
-    def names(self, params: Mapping[str, Any]) -> set[str]:
-        return set(params.get("once") or ())
+    def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
+        return params.get("once") or {}
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
