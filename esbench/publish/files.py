@@ -37,8 +37,8 @@ def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
     RecordError for a damaged histogram.
     """
     started = datetime.fromisoformat(record.started_at).astimezone(UTC)
-    began_s = {task.name: task.begun_s or 0.0 for task in record.tasks}
-    timed = ((began_s.get(second.task, 0.0) + second.second, second) for second in seconds)
+    clocks = {task.name: task.clock_s for task in record.tasks}
+    timed = ((clocks.get(second.task, float)(second.second), second) for second in seconds)
     in_order = sorted(timed, key=lambda pair: pair[0])
     epoch = f"{started.timestamp():.3f} (seconds since epoch)"
     head = (
@@ -74,8 +74,8 @@ def table(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
     tasks = {task.name: task for task in record.tasks}
     for line in seconds:
         task = tasks.get(line.task)
-        began_s = (task and task.begun_s) or 0.0
-        at = (epoch + timedelta(seconds=began_s + line.second)).isoformat(timespec="milliseconds")
+        at_s = line.second if task is None else task.clock_s(line.second)
+        at = (epoch + timedelta(seconds=at_s)).isoformat(timespec="milliseconds")
         counts = (line.due, line.sent, line.requests, line.failed, line.units, task.unit if task else "", line.backlog)
         writer.writerow((for_spreadsheet(line.task), line.phase, line.second, at, *counts, *_times_ms(line)))
     return out.getvalue()

@@ -141,7 +141,8 @@ class Annotations(Listener):
 
     def task_ended(self, result: TaskResult) -> None:
         begun_s = self._step_begun_s + result.start_s
-        key, end_s = f"{result.step} {result.name}", begun_s + result.duration_s
+        took_s = result.clock_until_s(result.duration_s) - result.clock_s(0.0)
+        key, end_s = f"{result.step} {result.name}", begun_s + max(0.0, took_s)
         self._send(key, begun_s, end_s, self._tags_of(result.name), _sentence(result))
 
     def race_ended(self, record: RaceRecord) -> None:

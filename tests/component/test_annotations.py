@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from raw_server import SILENCE, RawServer, reply, serve
 from esbench.errors import UsageError
 from esbench.null_server import NullServer
 from esbench.publish.grafana import TOKEN, Annotations, parse_grafana
-from esbench.record.model import RaceRecord
+from esbench.record.model import RaceRecord, SlicePlan
 from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
@@ -84,6 +85,16 @@ def test_a_race_and_its_tasks_are_regions_from_their_begin_to_their_end() -> Non
     assert race_end[0] == "PATCH"
     assert race_end[2]["timeEnd"] == 1_010_000
     assert race_end[2]["text"].endswith(RECORD.status)
+
+
+def test_a_task_in_slices_ends_with_its_last_slice() -> None:
+    slices = SlicePlan(length_s=1.0, gap_s=0.5, settle_s=0.1, sides=1, side=0, seed=1)
+    result = replace(RESULT, start_s=0.5, duration_s=2.0, slices=slices)
+    with serve(GRAFANA) as server, Annotations(parse_grafana(server.url), print, now=Clock()) as annotations:
+        annotations.step_runs(result.step, {result.name: "ops"})
+        annotations.task_ended(result)
+    ended = sent(server)[-1][2]
+    assert (ended["time"], ended["timeEnd"]) == (1_000_500, 1_003_000)
 
 
 def test_what_could_not_begin_there_is_made_whole_at_its_end() -> None:

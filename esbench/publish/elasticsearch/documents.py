@@ -49,7 +49,7 @@ class RaceDocuments:
         self.record = record
         self._folder = folder
         self._epoch = datetime.fromisoformat(record.started_at)
-        self._began = {task.name: self._at(task.begun_s or 0.0) for task in record.tasks}
+        self._clocks = {task.name: task.clock_s for task in record.tasks}
 
     @property
     def race_id(self) -> str:
@@ -108,7 +108,7 @@ class RaceDocuments:
             for part_number, part in enumerate(task.requests_by_name):
                 fields = {
                     **self._shared,
-                    "@timestamp": _text(self._began[task.name]),
+                    "@timestamp": _text(self._at(task.clock_s(0.0))),
                     "task": f"{task.name}/{part.name}",
                     "part_of": task.name,
                     "step": task.step,
@@ -122,11 +122,11 @@ class RaceDocuments:
     def seconds(self) -> Iterator[StoreDocument]:
         """Yield the documents of the tasks' seconds."""
         for number, line in enumerate(seconds_of(self.record, self._folder.seconds_file), 1):
-            began = self._began.get(line.task, self._epoch)
+            clock_s = self._clocks.get(line.task, float)
             fields = {
                 **self._shared,
                 **{name: getattr(line, name) for name in _COPIED_OF_A_SECOND},
-                "@timestamp": _text(began + timedelta(seconds=line.second)),
+                "@timestamp": _text(self._at(clock_s(line.second))),
                 "errors": line.failed,
                 "error_kinds": list(line.errors),
                 "histograms": _known({name: line.encoded(name) for name in BY_SECOND}),
@@ -175,7 +175,7 @@ class RaceDocuments:
         return _known(
             {
                 **self._shared,
-                "@timestamp": _text(self._began[task.name]),
+                "@timestamp": _text(self._at(task.clock_s(0.0))),
                 "task": task.name,
                 **{name: getattr(task, name) for name in _COPIED_OF_A_TASK},
                 "administrative": not task.include_in_reporting,

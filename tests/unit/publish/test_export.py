@@ -21,12 +21,13 @@ from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, enc
 from esbench.publish.files import document, interval_log, table
 from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.publish.prometheus.recorded import exposition
-from esbench.record.model import Check, RaceRecord
+from esbench.record.model import Check, RaceRecord, SlicePlan
 from esbench.record.series import SecondLine, put_together, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceStore, decode_record
 
 SERIES = GOLDEN.with_name("series-schema-2")
 OPEN = "get-by-id-open"
+SLICES = SlicePlan(length_s=1.0, gap_s=0.5, settle_s=0.1, sides=1, side=0, seed=1)
 
 
 @pytest.fixture
@@ -66,6 +67,14 @@ def test_intervals_are_in_the_order_of_time_since_1970(seconds: list[SecondLine]
     assert starts == sorted(starts)
     assert starts[0] == pytest.approx(1795256130_120 + 10_320)  # the race's start, and bulk's on its clock
     assert found[0].get_end_time_stamp() - starts[0] == pytest.approx(1000)
+
+
+def test_a_second_in_slices_begins_where_it_was_on_the_clock(seconds: list[SecondLine], tmp_path: Path) -> None:
+    record, third = with_task(golden_race(), "bulk", slices=SLICES), replace(seconds[0], second=2)
+    (found,) = intervals(tmp_path, interval_log(record, [third]))
+    assert found.get_start_time_stamp() == pytest.approx(1795256130_120 + 10_320 + 3_000)
+    (row,) = csv.DictReader(io.StringIO(table(record, [third])))
+    assert (row["second"], row["at"]) == ("2", "2026-11-21T10:15:43.440+00:00")
 
 
 def test_a_tag_holds_no_delimiter(seconds: list[SecondLine], tmp_path: Path) -> None:

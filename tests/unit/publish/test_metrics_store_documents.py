@@ -15,7 +15,7 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, encode
 from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
 from esbench.publish.elasticsearch.templates import mappings
-from esbench.record.model import RaceRecord
+from esbench.record.model import RaceRecord, SlicePlan
 from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 
@@ -115,6 +115,13 @@ def test_a_second_happened_so_long_after_its_task_began(folder: RaceFolder) -> N
     assert second["service_time_ms"]["p50"] == pytest.approx(1.0, rel=1e-3)
     assert second["service_time_ms"]["p99"] == pytest.approx(8.0, rel=1e-3)
     assert "p99_9" not in second["service_time_ms"]  # 400 samples do not carry it
+
+
+def test_a_second_in_slices_happened_where_it_was_on_the_clock(folder: RaceFolder) -> None:
+    folder.append_seconds(second_of("bulk", 2, [1.0]))
+    slices = SlicePlan(length_s=1.0, gap_s=0.5, settle_s=0.1, sides=1, side=0, seed=1)
+    record = with_task(golden_race(), "bulk", slices=slices)
+    assert fields(documents(folder, record).seconds())["@timestamp"] == "2026-11-21T10:15:43.440+00:00"
 
 
 def test_tasks_of_a_record_without_their_times_begin_with_the_race(folder: RaceFolder) -> None:
