@@ -7,14 +7,14 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from esbench.engine.folders import built_once
 from esbench.engine.server import Server, inspect_server
-from esbench.engine.unpacked import check_room, share_read_only
+from esbench.engine.unpacked import GROWING, check_room, files_of, share_read_only
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
@@ -25,7 +25,6 @@ _DESCRIPTOR = "plugin-descriptor.properties"
 _DESCRIPTOR_BYTES = 1 << 20  # real ones have one KB
 _TOPS = ("", "elasticsearch/")  # up to 6.2 all of an archive is in a folder
 _LINE = re.compile(r"^\s*([\w.]+)\s*[=:]\s*(.*?)\s*$", re.MULTILINE)
-_GROWING = ("data", "logs")  # of a user's own server: no part of it
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -121,7 +120,7 @@ def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, pro
         if plugin.name in server.plugins:
             raise UsageError(f'the node has a plugin "{plugin.name}" already', where=_FLAG)
     shared = server.home.parent == servers  # read-only: its files may be the same ones
-    parts = [str(server.home), *(plugin.digest for plugin in plugins), *([] if shared else _files(server.home))]
+    parts = [str(server.home), *(plugin.digest for plugin in plugins), *([] if shared else files_of(server.home))]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
     target = servers / f"plugins-{digest}-{server.home.name}"
 
@@ -133,20 +132,12 @@ def with_plugins(server: Server, plugins: Collection[Plugin], servers: Path, pro
                 symlinks=True,
                 dirs_exist_ok=True,
                 copy_function=_link if shared else shutil.copy2,
-                ignore=None if shared else shutil.ignore_patterns(*_GROWING),
+                ignore=None if shared else shutil.ignore_patterns(*GROWING),
             )
             for plugin in plugins:
                 _install(plugin, work)
             share_read_only(work)
     return inspect_server(target)
-
-
-def _files(home: Path) -> Iterator[str]:
-    """Yield path, size and time of the files of a user's own server, so that a changed file makes another server."""
-    for path in sorted(home.rglob("*")):
-        if path.is_file() and path.relative_to(home).parts[0] not in _GROWING:
-            facts = path.stat()
-            yield f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def _link(source: str, target: str) -> None:

@@ -12,7 +12,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
@@ -28,6 +28,7 @@ from esbench.units import format_bytes
 
 RECIPE = 1  # raise it when this module assembles something else from the same catalog
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
+GROWING = ("data", "logs")  # of a user's own server: no part of it
 
 
 def assemble(distribution: Distribution, downloader: Downloader, servers: Path, left_out: tuple[str, ...]) -> Path:
@@ -120,7 +121,8 @@ def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_
     """Return the unpacked server of a path: the folder itself, or a copy in `servers`.
 
     An archive is unpacked once per file; a folder is copied only if `for_all_users` is set and other users cannot enter
-    it. UsageError if there is no such folder or archive, EngineError if it holds no server.
+    it, and again if a file of it has changed. UsageError if there is no such folder or archive, EngineError if it holds
+    no server.
     """
     path = user_path(distribution, distribution).absolute()
     if path.is_dir():
@@ -131,20 +133,33 @@ def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_
         raise UsageError("there is no such folder or archive", where=distribution)
     elif not path.name.lower().endswith(SUFFIXES):
         raise UsageError("this is not an archive of a server", where=distribution, hint=f"known: {', '.join(SUFFIXES)}")
-    facts = path.stat()
+    state = files_of(path) if path.is_dir() else [_state(path)]
+    digest = hashlib.sha256("\n".join(state).encode()).hexdigest()[:12]
     name = re.sub(r"[^A-Za-z0-9.]+", "-", path.name)
-    target = servers / f"local-{name}-{facts.st_size}-{facts.st_mtime_ns}"
+    target = servers / f"local-{name}-{digest}"
     doing, does = f"unpacking {path.name}", f"unpacks {path.name}"
     with built_once(target, progress, doing=doing, does=does) as work:
         if work is not None:
             progress.say(f"unpacking {path.name}")
             if path.is_dir():
-                shutil.copytree(path, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("data", "logs"))
+                shutil.copytree(path, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*GROWING))
             else:
                 _unpack(path, work)
             inspect_server(work)
             share_read_only(work)
     return target
+
+
+def files_of(home: Path) -> Iterator[str]:
+    """Yield path, size and time of the files of a user's own server, so that a changed file makes another server."""
+    for path in sorted(home.rglob("*")):
+        if path.is_file() and path.relative_to(home).parts[0] not in GROWING:
+            yield _state(path)
+
+
+def _state(path: Path) -> str:
+    facts = path.stat()
+    return f"{path} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def _refuse_outside(members: Collection[tarfile.TarInfo], archive: Path) -> None:

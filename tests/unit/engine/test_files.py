@@ -262,6 +262,18 @@ def test_a_users_folder_that_the_nodes_user_cannot_enter_is_copied(tmp_path: Pat
     assert not (copy / "data").exists()
 
 
+def test_a_users_folder_whose_files_have_changed_is_copied_again(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    home = make_local(tmp_path / "es")
+    (home / "data").mkdir()
+    first = open_local(str(home), tmp_path / "servers", Progress(), for_all_users=True)
+    (home / "data" / "a.cfs").write_text("of a node that the user runs")
+    assert open_local(str(home), tmp_path / "servers", Progress(), for_all_users=True) == first
+    (home / "lib" / "elasticsearch-7.5.0.jar").write_bytes(b"rebuilt")
+    again = open_local(str(home), tmp_path / "servers", Progress(), for_all_users=True)
+    assert (again / "lib" / "elasticsearch-7.5.0.jar").read_bytes() == b"rebuilt"
+
+
 @pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
 def test_a_users_archive_is_unpacked_once(tmp_path: Path, suffix: str) -> None:
     archive = tmp_path / f"elasticsearch-9.1.0-linux{suffix}"
