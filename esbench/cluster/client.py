@@ -111,7 +111,7 @@ class Cluster:
     """A client for a cluster behind one or more URLs (`http://host:9200`); safe to use from several threads.
 
     A request goes to the first host that accepts connections; a request that may have reached a cluster is repeated on
-    another host only if it is safe to repeat.
+    another host only if it is safe to repeat. After one that timed out, the next host is the first.
     """
 
     def __init__(self, urls: Iterable[str], options: ClientOptions | None = None) -> None:
@@ -224,7 +224,7 @@ class Cluster:
         self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], limit_s: float
     ) -> tuple[int, bytes, str]:
         from elastic_transport import ConnectionTimeout, HttpHeaders, TransportError
-        from urllib3.exceptions import NewConnectionError
+        from urllib3.exceptions import ConnectTimeoutError
 
         nodes, first = self._nodes, self._first
         order = range(first, first + len(nodes))
@@ -236,7 +236,10 @@ class Cluster:
             try:
                 meta, content = node.perform_request(method, target, body=data, headers=given, request_timeout=limit_s)
             except TransportError as error:
-                never_sent = isinstance(error.__cause__, NewConnectionError)
+                if isinstance(error, ConnectionTimeout):
+                    with self._lock:
+                        self._first = (place + 1) % len(nodes)
+                never_sent = isinstance(error.__cause__, ConnectTimeoutError)  # also the kind of a refused connection
                 repeatable = method in _SAFE_TO_REPEAT and not isinstance(error, ConnectionTimeout)
                 if place == order[-1] or not (never_sent or repeatable):
                     proxy = self._access.proxy
