@@ -132,8 +132,8 @@ class EmbeddedEngine:
         """Download, unpack and start the nodes; return when an index can be created.
 
         The endpoint's settings: distribution, version, heap_bytes, java (its version), java_source, nodes (their
-        number), pids, modules, the user's node_options and path if given. An EngineError or UsageError leaves nothing
-        running; RuntimeError when started already.
+        number), pids in their order, modules, the user's node_options and path if given. An EngineError or UsageError
+        leaves nothing running; RuntimeError when started already.
         """
         if self._nodes:
             raise RuntimeError("the engine has been started already")
@@ -333,7 +333,7 @@ class EmbeddedEngine:
             flags = [f"--{name.replace('_', '-')}" for name in _GIVEN if getattr(options.node, name)]
             hint = error.hint or (f"it was started with {' and '.join(flags)}" if flags else "")
             raise EngineError(f"{error.what}{told}", where=where, hint=hint) from error
-        return describe_nodes(http_ports[0])
+        return describe_nodes(http_ports[0], [plan.name for plan in plans])
 
     def _failure_of_start(self) -> str | None:
         self._progress.check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +19,8 @@ PROBE_INDEX = "esbench-ready-probe"
 
 @dataclass(frozen=True)
 class NodeProcess:
-    """A node's name, version, process id and Java version, as the node reports them."""
+    """A node's version, process id and Java version, as the node reports them."""
 
-    name: str
     version: str
     pid: int
     java: str
@@ -52,19 +51,19 @@ def wait_until_ready(ports: list[int], died: Callable[[], str | None], timeout_s
         time.sleep(POLL_S)
 
 
-def describe_nodes(port: int) -> list[NodeProcess]:
-    """Return the nodes of a cluster, sorted by name, with the pids of their Java processes.
+def describe_nodes(port: int, names: Sequence[str]) -> list[NodeProcess]:
+    """Return the nodes of a cluster, in the order of `names`, with the pids of their Java processes.
 
-    `port` is one node's on loopback. EngineError if it does not answer.
+    `port` is one node's on loopback. EngineError if it does not answer, or if a node has left the cluster.
     """
     status, answer = ask(port, "GET", "/_nodes/process,jvm")
     if status != 200:
         raise EngineError(f"the node does not describe itself: {_reason(status, answer)}")
-    nodes = [
-        NodeProcess(node["name"], node["version"], node["process"]["id"], node["jvm"]["version"])
-        for node in answer["nodes"].values()
-    ]
-    return sorted(nodes, key=lambda node: node.name)
+    found = {node["name"]: node for node in answer["nodes"].values()}
+    if gone := [name for name in names if name not in found]:
+        raise EngineError(f"the cluster has lost {', '.join(gone)}")
+    nodes = [found[name] for name in names]
+    return [NodeProcess(node["version"], node["process"]["id"], node["jvm"]["version"]) for node in nodes]
 
 
 def ask(port: int, method: str, path: str, body: object = None, timeout_s: float = 30.0) -> tuple[int, Any]:
