@@ -14,7 +14,9 @@ from esbench.load.recorder import NS, Recorder
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import MOST_RETURNED, Spread, Tally
 from esbench.measure.verdict import Details, Verdict
-from esbench.rally_python.custom_runners import judge_result, returned_numbers
+from esbench.model import DEFAULT_CLUSTER, Operation, Task
+from esbench.rally_python.custom_runners import RunnerTurns, judge_result, returned_numbers
+from esbench.requests.exchange import Exhausted
 
 WHERE = 'task "own"'
 
@@ -94,3 +96,23 @@ def test_nonsense_is_one_line_with_task_and_runner(returned: Any) -> None:
     assert str(raised.value).startswith('task "own": runner "x" returned ')
     assert "it returns nothing, true, a number, (weight, unit), or a dict" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+class OneRequest:
+    """A runner that has completed from its first request on; one object serves all tasks."""
+
+    completed = False
+
+    async def __call__(self, es: object, params: object) -> None:
+        self.completed = True
+
+
+async def test_a_runner_that_an_earlier_task_completed_runs_once_in_each_task() -> None:
+    runner = OneRequest()
+    context: Any = SimpleNamespace(task=Task("t", Operation("o", "own")), params={}, where=WHERE)
+    for _ in range(2):
+        turns = RunnerTurns(context, runner, None, lambda _: None)
+        assert turns.draw() == {}
+        await turns.run({DEFAULT_CLUSTER: None}, {})
+        with pytest.raises(Exhausted):
+            turns.draw()
