@@ -6,7 +6,7 @@ It asks the operating system only; figures that a system does not report (I/O wa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from esbench.telemetry.series import KB_PER_BYTE, SeriesOf, known, rounded, whol
 _LOOPBACK = ("lo", "lo0")
 _IDLE = ("idle", "iowait")
 _HOST = "host"
+_BLOCKS = Path("/sys/block")
 _KINDS: Mapping[str, tuple[str, ...]] = {  # ours -> psutil's; guests' time is within user and nice
     "user": ("user",),
     "system": ("system",),
@@ -148,9 +149,22 @@ def _memory() -> Reading:
 
 
 def _disk(gains: Gains) -> Iterator[Reading]:
-    if (disk := psutil.disk_io_counters()) is not None:  # a container may see none
-        figures = disk_figures(disk).items()
-        yield Reading(_HOST, "disk", counters={name: gains.total(name, {"all": n}) for name, n in figures})
+    io = psutil.disk_io_counters(perdisk=True)
+    if disks := {name: disk_figures(io[name]) for name in lowest_disks(io)}:  # a container may see none
+        figures = next(iter(disks.values()))
+        counters = {name: gains.total(name, {disk: of[name] for disk, of in disks.items()}) for name in figures}
+        yield Reading(_HOST, "disk", counters=counters)
+
+
+def lowest_disks(names: Iterable[str], blocks: Path = _BLOCKS) -> list[str]:
+    """Return the disks that no other one counts, too: no partitions, loop devices, or devices of LVM, LUKS and RAID.
+
+    `blocks` has Linux's block devices, with those that each lies upon; without such a folder these are all disks.
+    """
+    if not blocks.is_dir():
+        return list(names)
+    folders = {name: blocks / name.replace("/", "!") for name in names if not name.startswith("loop")}
+    return [name for name, of in folders.items() if of.is_dir() and not any(of.glob("slaves/*"))]
 
 
 def _network(gains: Gains) -> Iterator[Reading]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class Slowlog(Device):
         super().__init__(scene, params)
         self._wanted: Values = {setting: _time(params[name]) for name, setting in SETTINGS.items()}
         self._before: dict[tuple[str, str], Values] = {}  # (index, its uuid) -> what was set
+        self._set_on: set[str] = set()  # names of indices
         self._is_refused = False
         self._folders: dict[str, Path] = {}  # node of esbench's own -> its logs
         self._files: dict[tuple[str, Path], GrowingFile] = {}  # by node and path
@@ -86,13 +87,17 @@ class Slowlog(Device):
     def end(self) -> Mapping[str, Any]:
         """Restore the previous thresholds, null if there were none; a failure is noted.
 
-        Returns `thresholds` (setting -> value), the number of `indices` that had them, `entries` (query, fetch, index
-        -> number logged during steps) and the paths of the log `files`.
+        Returns `thresholds` (setting -> value; empty if none were set), the number of `indices` that had them,
+        `entries` (query, fetch, index -> number logged during steps) and the paths of the log `files`.
         """
-        indices = len(self._before)
         self._put_back()
         files = sorted(f"logs/{node}/{path.name}" for node, path in self._files)
-        return {"thresholds": self._wanted, "indices": indices, "entries": dict(self._logged), "files": files}
+        return {
+            "thresholds": self._wanted if self._set_on else {},
+            "indices": len(self._set_on),
+            "entries": dict(self._logged),
+            "files": files,
+        }
 
     def _put_back(self) -> None:
         before, self._before = self._before, {}
@@ -107,7 +112,8 @@ class Slowlog(Device):
                 groups.setdefault(tuple(values.items()), []).append(key[0])
         for items, names in groups.items():
             try:
-                self._put(names, dict(items))
+                for some in _few(names):
+                    self._put(some, dict(items))
             except ClusterError as error:
                 self.note(f"the thresholds of the slow logs of {', '.join(names)} were not put back: {error}")
 
@@ -118,13 +124,14 @@ class Slowlog(Device):
         new = {key: values for key, values in self._present().items() if key not in self._before}
         if not new:
             return
+        self._before |= new  # also of a request that will have been half done
         try:
-            self._put([index for index, _ in new], self._wanted)
+            for names in _few([index for index, _ in new]):
+                self._put(names, self._wanted)
+                self._set_on.update(names)
         except ClusterError as error:
             self._is_refused = True
             raise Unseen(f"the thresholds of slow logs were not set: {error}") from error
-        finally:
-            self._before |= new  # also of a request that may have been half done
 
     def _present(self) -> dict[tuple[str, str], Values]:
         """Return (index, its uuid) -> its thresholds; None for one that was never set."""
@@ -140,10 +147,8 @@ class Slowlog(Device):
             for index, entry in reply.items()
         }
 
-    def _put(self, indices: list[str], values: Values) -> None:
-        for first in range(0, len(indices), _AT_ONCE):
-            path = index_path(indices[first : first + _AT_ONCE])
-            self.scene.cluster.request("PUT", f"{path}/_settings", params=LENIENT, body=values)
+    def _put(self, indices: Sequence[str], values: Values) -> None:
+        self.scene.cluster.request("PUT", f"{index_path(indices)}/_settings", params=LENIENT, body=values)
 
     def _count(self) -> dict[str, int]:
         """Return kind -> number of new entries since the last call."""
@@ -161,6 +166,12 @@ class Slowlog(Device):
             for stem in ("_index_search_slowlog", "_index_indexing_slowlog"):
                 for path in list(folder.glob(f"*{stem}.json")) or folder.glob(f"*{stem}.log"):
                     self._files.setdefault((node, path), GrowingFile(path))
+
+
+def _few(indices: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the indices, as many at once as a request may name."""
+    for first in range(0, len(indices), _AT_ONCE):
+        yield indices[first : first + _AT_ONCE]
 
 
 def _kind(line: bytes, path: Path) -> str:

@@ -13,7 +13,7 @@ from idle_process import idle
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan
-from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading
+from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading, lowest_disks
 from esbench.telemetry.series import SeriesOf
 
 PARAMS = {param.name: param.default for param in DriverHost.params}
@@ -83,6 +83,15 @@ def test_what_a_network_card_had_counted_neither_comes_nor_goes_with_it() -> Non
     gains = Gains()
     seen = [{"eth0": 100, "veth1": 9000}, {"eth0": 150}, {"eth0": 160, "veth2": 7000}, {"eth0": 160, "veth2": 7001}]
     assert [gains.total("received", cards) for cards in seen] == [0, 50, 60, 61]
+
+
+def test_what_a_disk_counts_is_not_counted_again_by_what_lies_upon_it(tmp_path: Path) -> None:
+    for name in ("sda/slaves", "sdb/slaves", "dm-0/slaves/sda2", "md0/slaves/sda", "md0/slaves/sdb", "loop0/slaves"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "cciss!c0d0").mkdir()
+    names = ["sda", "sda1", "sda2", "sdb", "dm-0", "md0", "loop0", "cciss/c0d0"]
+    assert lowest_disks(names, tmp_path) == ["sda", "sdb", "cciss/c0d0"]
+    assert lowest_disks(["disk0"], tmp_path / "not-linux") == ["disk0"]
 
 
 def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:

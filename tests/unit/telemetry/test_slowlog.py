@@ -93,7 +93,7 @@ def test_an_index_that_the_race_makes_gets_them_with_the_next_step_and_also_when
     cluster.make("orders", "b")
     made.begin_step(4, ("bulk",))
     assert cluster.settings["orders"][FETCH] == "50ms"
-    made.end()
+    assert made.end()["indices"] == 1
     assert cluster.settings["orders"] == {"index.uuid": "b"}
     assert len(cluster.puts) == 3
 
@@ -125,8 +125,23 @@ def test_missing_rights_are_told_once_and_nothing_is_put_back() -> None:
     with pytest.raises(Unseen, match=r"thresholds of slow logs were not set: .*missing rights"):
         made.begin()
     made.begin_step(0, ("search",))
-    made.end()
+    told = made.end()
+    assert (told["thresholds"], told["indices"]) == ({}, 0)
     assert len(cluster.puts) == 1
+
+
+def test_only_those_indices_count_that_had_the_thresholds() -> None:
+    cluster = Indices()
+    names = tuple(f"logs-{number}" for number in range(25))
+    for name in names:
+        cluster.make(name, name)
+    cluster.refused = "logs-24"
+    made = device(cluster, names)
+    with pytest.raises(Unseen):
+        made.begin()
+    told = made.end()
+    assert (told["thresholds"], told["indices"]) == (WANTED, 20)
+    assert cluster.settings["logs-0"] == {"index.uuid": "logs-0"}
 
 
 def test_thresholds_that_cannot_be_put_back_are_told_of() -> None:
