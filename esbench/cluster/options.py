@@ -160,6 +160,12 @@ class ClientOptions:
             **others,
         )
 
+    @property
+    def of_http(self) -> tuple[str, ...]:
+        """The names of the given options that SQL servers have not: a proxy, and credentials other than a password."""
+        credentials = {"api_key": self.api_key, "bearer_auth": self.bearer_auth, "amazon_aws_log_in": self.aws}
+        return tuple(name for name, value in {**credentials, "proxy": self.proxy}.items() if value is not None)
+
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers of every request, (name, value): Authorization, or empty without credentials.
 

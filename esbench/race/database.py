@@ -58,8 +58,9 @@ class RacedDatabase:
         self._database: Database | None = None
         self._server_settings: Mapping[str, Any] = {}
         self._before: Mapping[str, int] = {}  # counters
-        if options.client_options.api_key is not None:
-            raise UsageError("api_key is of Elasticsearch", where="--client-options", hint="give user and password")
+        if given := options.client_options.of_http:
+            hint = "it takes user and password, without a proxy"
+            raise UsageError(f"a SQL server takes no {given[0]}", where="--client-options", hint=hint)
         if options.corpus_cache == "stream":
             raise UsageError("rows are made of documents that are unpacked", where="--corpus-cache=stream")
         if options.hosts:

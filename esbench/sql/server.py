@@ -27,6 +27,7 @@ _TABLE = (
     "SELECT TABLE_NAME AS name, CREATE_TIME AS made, DATA_LENGTH + INDEX_LENGTH AS bytes FROM information_schema.TABLES"
     " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
 )
+_FRESH_SIZES = "SET SESSION information_schema_stats_expiry = 0"
 # Counters of the server: their name there, in the record, in the summary, and their unit.
 _COUNTERS = (
     ("Innodb_data_read", "innodb_read_bytes", "Data read by InnoDB", "bytes"),
@@ -45,6 +46,12 @@ def work(before: Mapping[str, int], after: Mapping[str, int], store_bytes: int) 
         if there in before and there in after
     }
     return found | {"store_size_bytes": {"label": "Store size", "value": store_bytes, "unit": "bytes"}}
+
+
+def caches_sizes(version: str) -> bool:
+    """True if a server of this version may tell sizes of tables as they were a day ago: MySQL from 8.0 on."""
+    major = re.match(r"\d+", version)
+    return major is not None and int(major[0]) >= 8 and "mariadb" not in version.lower()
 
 
 class Database:
@@ -121,6 +128,8 @@ class Database:
             connection = await connect(self.host, self._options, self._tls)
             try:
                 async with asyncio.timeout(timeout_s) as limit:
+                    if caches_sizes(connection.get_server_info()):
+                        await connection.query(_FRESH_SIZES)
                     result = await (await connection.prepare(statement)).execute(tuple(args))
             except TimeoutError:
                 connection.close()

@@ -75,5 +75,6 @@ def test_a_server_of_another_kind(tmp_path: Path, reply: bytes) -> None:
 
 
 def test_options_of_elasticsearch_are_refused(tmp_path: Path) -> None:
-    assert "api_key is of Elasticsearch" in race(tmp_path, 1, "--client-options=api_key:abc", code=2)
+    assert "a SQL server takes no api_key" in race(tmp_path, 1, "--client-options=api_key:abc", code=2)
+    assert "takes no proxy" in race(tmp_path, 1, "--client-options=proxy:'http://10.0.0.9:3128'", code=2)
     assert "unpacked" in race(tmp_path, 1, "--corpus-cache=stream", code=2)

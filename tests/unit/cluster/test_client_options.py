@@ -37,6 +37,15 @@ def host_refusal(text: str | list[Any], options: ClientOptions | None = None) ->
     return line
 
 
+def test_what_only_http_has() -> None:
+    token = ClientOptions.from_mapping({"bearer_auth": SECRET, "proxy": "http://10.0.0.9:3128"})
+    assert token.of_http == ("bearer_auth", "proxy")
+    assert ClientOptions.from_mapping({"api_key": SECRET}).of_http == ("api_key",)
+    assert ClientOptions.from_mapping({"amazon_aws_log_in": "session", "region": "r"}).of_http == ("amazon_aws_log_in",)
+    password = {"basic_auth_user": "me", "basic_auth_password": SECRET, "use_ssl": True, "timeout": 3}
+    assert ClientOptions.from_mapping(password).of_http == ()
+
+
 def test_nothing_given_means_rallys_defaults() -> None:
     options = ClientOptions.from_mapping({})
     assert options == ClientOptions()
