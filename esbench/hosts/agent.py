@@ -76,7 +76,7 @@ class Agent:
         self._frames: list[Frame] = []
         self._ended: dict[int, str] = {}
         self._has_news = asyncio.Event()
-        self._heard_ns = clock_ns()
+        self._heard_ns = 0
         self._guard: asyncio.Task[None] | None = None
 
     async def facts(self) -> HostFacts:
@@ -99,6 +99,7 @@ class Agent:
         for worker in LocalLauncher(count, self._folder / _LOG, first).start():
             self._workers[worker.number] = worker
             loop.add_reader(worker.fileno(), self._read, worker)
+        self._heard_ns = clock_ns()
         self._guard = loop.create_task(self._end_when_alone())
         return {number: worker.pid for number, worker in self._workers.items()}
 

@@ -142,12 +142,11 @@ class LoadHosts:
             raise RaceError(f"no agent within {START_S:.0f} s", where="load hosts") from None
         for name, of_host in zip(found.workers, facts, strict=True):
             refuse_other_versions(name, of_host)
-        count, first = self._count or max(1, min(of_host.facts["cpu_cores"] for of_host in facts) // 2), 0
+        count = self._count or max(1, min(of_host.facts["cpu_cores"] for of_host in facts) // 2)
         for name, agent, of_host in zip(found.workers, agents, facts, strict=True):
             places = Places(self._home, of_host.home, self._race_id)
-            self._hosts[name] = host = _Host(name, agent, of_host, CopiedFiles(agent, places), self._loop)
-            await host.start(count, first)
-            first += count
+            self._hosts[name] = _Host(name, agent, of_host, CopiedFiles(agent, places), self._loop)
+        await _all(host.start(count, count * number) for number, host in enumerate(self._hosts.values()))
         await _all(host.compare_clock(_READINGS) for host in self._hosts.values())
 
     async def _agent(self, found: FoundHosts, name: str) -> Any:
