@@ -163,7 +163,7 @@ class LoadHosts:
             self._stack.callback(made.release)
             return await made
         except Exception as error:  # of the host's own Python, whatever it raises
-            hint = "the host needs the same esbench: pip install 'esbench[hosts]'"
+            hint = "install there, from the same sources, what is installed here: pip install '.[hosts]'"
             raise RaceError(f"it cannot run esbench: {error}", where=f"load host {name}", hint=hint) from error
 
     def _keep(self, outputs: Mapping[str, bytes]) -> None:
