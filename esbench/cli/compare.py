@@ -141,7 +141,7 @@ def _matrix(
     """Print a figure of all sides by rows and columns; `texts` name sides as a user types them."""
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.matrix import matrix
-    from esbench.comparison.resolve import ReportedSides
+    from esbench.comparison.resolve import SideResolver
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceStore
     from esbench.report.matrix import matrix_document
@@ -149,15 +149,15 @@ def _matrix(
     check_files_without_verdicts("a matrix has no verdicts", form, report_file, report_format, html)
     if not texts:
         raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
-    reported = ReportedSides(RaceStore(esbench_home()), SessionStore(esbench_home()))
-    sides = reported.sides(texts)
+    resolver = SideResolver(RaceStore(esbench_home()), SessionStore(esbench_home()))
+    sides = resolver.reported(texts)
     found = matrix(sides, rows, columns, value, checked_keys(allow))
     if html is not None:
         from esbench.report.html.matrix_page import matrix_page
 
         write_text(html, matrix_page(found, columns), "--html")
     document = matrix_document(found)
-    document = replace(document, notices=(*document.notices, *reported.unfinished(sides)))
+    document = replace(document, notices=(*document.notices, *resolver.unfinished(sides, "not shown")))
     print_document(document, form, report_file, report_format)
 
 

@@ -15,8 +15,8 @@ from esbench.cli.output import print_document
 from esbench.errors import UsageError
 from esbench.record.home import esbench_home
 from esbench.record.locks import UNSUCCESSFUL, RaceLock, SessionLock, is_running, session_is_running, status_now
-from esbench.record.sessions import SessionStore
-from esbench.record.store import LAST, RaceEntry, RaceStore, size_bytes
+from esbench.record.sessions import SessionStore, session_named
+from esbench.record.store import RaceEntry, RaceStore, size_bytes
 from esbench.report.lists import RaceToDelete, deletion_list
 from esbench.units import format_bytes, parse_duration
 
@@ -88,7 +88,7 @@ class _Files:
         races: dict[str, None] = {}
         sessions: dict[str, None] = {}
         for name in names:
-            if (session := self._session(name)) is None:
+            if (session := session_named(name, self.races, self._sessions)) is None:
                 races[self.races.resolve(name)] = None
                 continue
             sessions[session] = None
@@ -144,17 +144,6 @@ class _Files:
         for session in chosen.sessions:
             with SessionLock(self._home, session):
                 self._sessions.delete(session)
-
-    def _session(self, text: str) -> str | None:
-        """Return the session that a text names, else None; a race comes before the beginning of a session's id."""
-        if text in self._session_ids:
-            return text
-        try:
-            self.races.resolve(text)
-        except UsageError:
-            if text not in ("", LAST) and any(name.startswith(text.lower()) for name in self._session_ids):
-                return self._sessions.resolve(text)
-        return None
 
     def _of_session(self, session: str) -> list[str]:
         """Return the races of a session, those of repeated attempts included."""

@@ -214,7 +214,7 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     A session in `texts` stands for all of its sides. Raises UsageError if a text names no race, a race is named twice,
     or the file cannot be written.
     """
-    from esbench.comparison.resolve import ReportedSides
+    from esbench.comparison.resolve import SideResolver
     from esbench.record.locks import status_now
     from esbench.record.series import seconds_of, telemetry_of
     from esbench.record.sessions import SessionStore
@@ -231,9 +231,9 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     def as_it_is_now(record: RaceRecord) -> RaceRecord:
         return replace(record, status=status_now(home, record.race_id, record.status))
 
-    reported = ReportedSides(store, SessionStore(home))
-    sides = [replace(side, records=tuple(map(as_it_is_now, side.records))) for side in reported.sides(texts)]
-    notices = tuple(reported.unfinished(sides))
+    resolver = SideResolver(store, SessionStore(home))
+    sides = [replace(side, records=tuple(map(as_it_is_now, side.records))) for side in resolver.reported(texts)]
+    notices = tuple(resolver.unfinished(sides, "not shown"))
     races = [record for side in sides for record in side.records]
     if len(races) == 1 and not notices:
         write_text(file, race_page(races[0], *series_of(races[0])), "--html")

@@ -106,7 +106,8 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference],
         yield Notice("both sides are the same race" if len(ids[0]) == 1 else "both sides are the same races")
     elif shared := [race_id for race_id in ids[0] if race_id in ids[1]]:
         yield Notice(f"on both sides: {', '.join(shared)}")
-    if discarded := [record.race_id for side in (baseline, contender) for record in side.records if _discarded(record)]:
+    records = (*baseline.records, *contender.records)
+    if discarded := [each.race_id for each in records if each.session and each.session.is_discarded]:
         yield Notice(f"discarded by their session, and here all the same: {', '.join(discarded)}", unusable=True)
     ours, theirs = (dict.fromkeys(_labels(side.records)) for side in (baseline, contender))
     yield from (Notice(f"{name}: only the baseline has this task") for name in ours if name not in theirs)
@@ -145,10 +146,6 @@ def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Itera
     yield from (notice for _, notice in told[:most])
     if told[most:]:
         yield Notice(f"and {len(told) - most} more: esbench show RACE", note=True)
-
-
-def _discarded(record: RaceRecord) -> bool:
-    return record.session is not None and record.session.round == 0
 
 
 def _labels(records: Sequence[RaceRecord]) -> Iterator[str]:

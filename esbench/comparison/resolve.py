@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from esbench.comparison import comparability
@@ -11,8 +11,8 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.figures import Notice
 from esbench.record.index_prefix import other_params
 from esbench.record.model import RaceRecord
-from esbench.record.sessions import COMPLETE, RaceSession, SessionStore
-from esbench.record.store import LAST, RaceEntry, RaceStore
+from esbench.record.sessions import COMPLETE, RaceSession, SessionStore, session_named
+from esbench.record.store import RaceEntry, RaceStore
 
 BASELINE, CONTENDER = "baseline", "contender"
 _TAG = "tag:"
@@ -57,6 +57,22 @@ class SideResolver:
         taken = (baseline.session, _side_of(baseline.records[0]))
         sides = [self._side(text, CONTENDER, taken) for text in texts]
         return _with_own_names(sides, texts)
+
+    def reported(self, texts: Sequence[str]) -> tuple[Side, ...]:
+        """Return the sides of a report: one for each of `texts`, and for a session each that has a complete race.
+
+        Texts are as for `baseline`. A single race is named by its id, several by their text, the only side of a session
+        by the session's id; other sides keep their names, with the session's id in front where names repeat. Raises
+        UsageError if a text names no race, no complete one of a session or tag, or a race is named twice; RecordError
+        if a record cannot be read.
+        """
+        found = [side for text in texts for side in self._reported(text)]
+        if twice := _named_twice(record for side in found for record in side.records):
+            raise UsageError(f"race {twice} is named twice")
+        names = [side.name for side in found]
+        return tuple(
+            replace(side, name=f"{side.session}:{side.name}") if names.count(side.name) > 1 else side for side in found
+        )
 
     def looks(self, sides: Sequence[Side]) -> int:
         """Return the number of results that the sessions of the sides' races have had: the largest of them, 1 without
@@ -116,13 +132,37 @@ class SideResolver:
                 break
         return tuple(reversed(found)), tuple(notices)
 
+    def _reported(self, text: str) -> Iterator[Side]:
+        if not text.strip(", "):
+            raise UsageError("no race is named", hint=HINT)
+        named = session_named(text, self._races, self._sessions)
+        if named is None:
+            side = self._side_as_typed(text)
+            session = side.session if ":" in text else None  # a race does not stand for its session
+            yield replace(side, name=side.records[0].race_id if len(side.records) == 1 else text, session=session)
+            return
+        plan = self._sessions.load(named)
+        complete = [side.name for side in plan.sides if plan.complete(side.name)]
+        if not complete:
+            raise UsageError(f"session {named} has no complete race yet")
+        for name in complete:
+            yield replace(self._side_as_typed(f"{named}:{name}"), name=name if len(plan.sides) > 1 else named)
+
+    def _side_as_typed(self, text: str) -> Side:
+        """Return the side that a text names, as `baseline` does; errors are about the text, not about an option."""
+        try:
+            return self.baseline(text)
+        except UsageError as error:
+            if error.where == f"--{BASELINE}":
+                error.where = text
+            raise
+
     def _side(self, text: str, role: str, taken: _Taken | None = None) -> Side:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         if not parts:
             raise UsageError("no race is named", where=f"--{role}", hint=HINT)
         records = [record for part in parts for record in self._records(part, role, taken)]
-        ids = [record.race_id for record in records]
-        if twice := next((race_id for race_id in ids if ids.count(race_id) > 1), None):
+        if twice := _named_twice(records):
             raise UsageError(f"{twice} is named twice", where=f"--{role}")
         records.sort(key=lambda record: (record.started_at, record.race_id))
         sessions = {(record.session.id, record.session.side) if record.session else None for record in records}
@@ -134,19 +174,10 @@ class SideResolver:
         if text.startswith(_TAG):
             return self._tagged(text, role)
         name, colon, side = text.partition(":")
-        if colon:
-            return self._of_session(self._sessions.load(name), side, role, taken)
-        if text in self._sessions.ids():
-            return self._of_session(self._sessions.load(text), None, role, taken)
-        try:
+        session = name if colon else session_named(text, self._races, self._sessions)
+        if session is None:
             return [self._races.load(text)]
-        except UsageError:
-            if text == LAST or not self._starts_a_session(text):
-                raise
-        return self._of_session(self._sessions.load(text), None, role, taken)
-
-    def _starts_a_session(self, text: str) -> bool:
-        return any(name.startswith(text.lower()) for name in self._sessions.ids())
+        return self._of_session(self._sessions.load(session), side if colon else None, role, taken)
 
     def _of_session(self, session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> list[RaceRecord]:
         name = _chosen(session, side, role, taken)
@@ -167,78 +198,12 @@ class SideResolver:
         if not name or not colon:
             raise UsageError(f'"{text}" is not tag:NAME:VALUE', where=f"--{role}", hint="as given to --user-tags")
         entries, _ = self._races.entries()
-        counted = [entry for entry in entries if entry.status == COMPLETE and not _is_discarded(entry)]
-        ids = [entry.race_id for entry in counted if entry.user_tags.get(name) == value]
+        ids = [entry.race_id for entry in entries if _counts(entry) and entry.user_tags.get(name) == value]
         if not ids:
             tags = {f"{key}:{each}" for entry in entries for key, each in entry.user_tags.items()}
             hint = did_you_mean(f"{name}:{value}", tags)
             raise UsageError(f"no complete race has the tag {name}:{value}", where=f"--{role}", hint=hint)
         return [self._races.load(race_id) for race_id in ids]
-
-
-class ReportedSides:
-    """Resolver of the sides of a report: texts as in `SideResolver`, but a session stands for all of its sides."""
-
-    def __init__(self, races: RaceStore, sessions: SessionStore) -> None:
-        self._races = races
-        self._sessions = sessions
-        self._sides = SideResolver(races, sessions)
-
-    def sides(self, texts: Sequence[str]) -> tuple[Side, ...]:
-        """Return a side for each of `texts`, and for a session each of its sides that has a complete race.
-
-        Texts are as for `SideResolver.baseline`. A single race is named by its id, several by their text, the only side
-        of a session by the session's id; other sides keep their names, with the session's id in front where names
-        repeat. Raises UsageError if a text names no race, no complete one of a session or tag, or a race is named
-        twice; RecordError if a record cannot be read.
-        """
-        found = [side for text in texts for side in self._named(text)]
-        ids = [record.race_id for side in found for record in side.records]
-        if twice := next((race_id for race_id in ids if ids.count(race_id) > 1), None):
-            raise UsageError(f"race {twice} is named twice")
-        names = [side.name for side in found]
-        return tuple(
-            replace(side, name=f"{side.session}:{side.name}") if names.count(side.name) > 1 else side for side in found
-        )
-
-    def unfinished(self, sides: Sequence[Side]) -> Iterator[Notice]:
-        """Yield a notice for each session of the sides that has races to come."""
-        return self._sides.unfinished(sides, "not shown")
-
-    def _named(self, text: str) -> Iterator[Side]:
-        if not text.strip(", "):
-            raise UsageError("no race is named", hint=HINT)
-        session = self._session(text)
-        if session is None:
-            side = self._side(text)
-            named = side.session if ":" in text else None  # a race does not stand for its session
-            yield replace(side, name=side.records[0].race_id if len(side.records) == 1 else text, session=named)
-            return
-        complete = {race.side for race in session.plan if race.status == COMPLETE}
-        if not complete:
-            raise UsageError(f"session {session.id} has no complete race yet")
-        for name in (side.name for side in session.sides if side.name in complete):
-            yield replace(self._side(f"{session.id}:{name}"), name=name if len(session.sides) > 1 else session.id)
-
-    def _session(self, text: str) -> RaceSession | None:
-        """Return the session that a text names as a whole, else None; a race comes before the beginning of a session's
-        id, as in `SideResolver`."""
-        if text not in self._sessions.ids():
-            try:
-                self._races.resolve(text)
-                return None
-            except UsageError:
-                if not any(name.startswith(text.lower()) for name in self._sessions.ids()):
-                    return None
-        return self._sessions.load(text)
-
-    def _side(self, text: str) -> Side:
-        try:
-            return self._sides.baseline(text)
-        except UsageError as error:
-            if error.where == f"--{BASELINE}":
-                error.where = text
-            raise
 
 
 def _chosen(session: RaceSession, side: str | None, role: str, taken: _Taken | None) -> str:
@@ -260,6 +225,12 @@ def _chosen(session: RaceSession, side: str | None, role: str, taken: _Taken | N
     raise UsageError(
         f"session {session.id} has the sides {', '.join(names)}", where=f"--{role}", hint=f"say {session.id}:{left[0]}"
     )
+
+
+def _named_twice(records: Iterable[RaceRecord]) -> str | None:
+    """Return the id of a race that is there twice, else None."""
+    ids = [record.race_id for record in records]
+    return next((race_id for race_id in ids if ids.count(race_id) > 1), None)
 
 
 def _ids(side: Side) -> list[str]:
@@ -290,9 +261,9 @@ def _with_own_names(sides: Sequence[Side], texts: Sequence[str]) -> tuple[Side, 
     return tuple(found)
 
 
-def _is_discarded(entry: RaceEntry) -> bool:
-    """True if a race only warmed up its session: it is in none of the rounds."""
-    return entry.session is not None and entry.session.round == 0
+def _counts(entry: RaceEntry) -> bool:
+    """True if a race is complete, and was not discarded by its session."""
+    return entry.status == COMPLETE and not (entry.session and entry.session.is_discarded)
 
 
 def _may_be_like(entry: RaceEntry, first: RaceRecord, allow: Sequence[str]) -> bool:
@@ -300,11 +271,10 @@ def _may_be_like(entry: RaceEntry, first: RaceRecord, allow: Sequence[str]) -> b
     cheap test before loading its record."""
     versions = {name: (facts.distribution, facts.version) for name, facts in first.clusters.items()}
     return (
-        entry.status == COMPLETE
+        _counts(entry)
         and entry.started_at < first.started_at
         and all(_keyed(entry)[key] == fact for key, fact in _keyed(first).items() if key not in allow)
         and other_params(entry.track_params) == other_params(first.track_params)
-        and not _is_discarded(entry)
         and versions == {name: (facts.distribution, facts.version) for name, facts in entry.clusters.items()}
     )
 

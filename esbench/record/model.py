@@ -454,6 +454,11 @@ class Session:
     pair: int = 0
     position: int = 0
 
+    @property
+    def is_discarded(self) -> bool:
+        """True if the race only warmed up its session: it is in none of the rounds."""
+        return self.round == 0
+
 
 @dataclass(frozen=True)
 class HostEvent:

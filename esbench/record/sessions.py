@@ -17,7 +17,7 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, check_race_id, remove_folder, replace_file
+from esbench.record.store import LAST, RaceStore, check_race_id, remove_folder, replace_file
 
 SCHEMA = 3
 PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
@@ -255,6 +255,23 @@ class SessionStore:
 
     def _file(self, session_id: str) -> Path:
         return self.folder / f"{session_id}.json"
+
+
+def session_named(text: str, races: RaceStore, sessions: SessionStore) -> str | None:
+    """Return the id of the session that a text names as a whole, else None.
+
+    A race comes before the beginning of a session's id. Raises UsageError for the beginning of several sessions' ids.
+    """
+    ids = sessions.ids()
+    if text in ids:
+        return text
+    if text in ("", LAST) or not any(session.startswith(text.lower()) for session in ids):
+        return None
+    try:
+        races.resolve(text)
+    except UsageError:
+        return sessions.resolve(text)
+    return None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from races import golden_race, keep, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.comparison.model import Side
-from esbench.comparison.resolve import ReportedSides
+from esbench.comparison.resolve import SideResolver
 from esbench.errors import UsageError
 from esbench.record.model import Check, ErrorKind, RaceRecord, Session
 from esbench.record.series import SecondLine, Series
@@ -162,8 +162,8 @@ def home(esbench_home: Path) -> Path:
     return esbench_home
 
 
-def reported(home: Path) -> ReportedSides:
-    return ReportedSides(RaceStore(home), SessionStore(home))
+def reported(home: Path, texts: Sequence[str]) -> tuple[Side, ...]:
+    return SideResolver(RaceStore(home), SessionStore(home)).reported(texts)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def reported(home: Path) -> ReportedSides:
 def test_a_side_is_what_was_typed_and_a_session_each_of_its_own(
     home: Path, texts: list[str], found: dict[str, list[str]]
 ) -> None:
-    sides = reported(home).sides(texts)
+    sides = reported(home, texts)
     assert {side.name: [record.race_id for record in side.records] for side in sides} == found
 
 
@@ -190,7 +190,7 @@ def test_sides_of_the_same_name_are_told_apart_by_their_sessions(home: Path) -> 
     again = replace(again, plan=(SessionRace("ours", 1, 1, "again-1", "complete"),))
     keep(home, raced("again-1", session=Session("again", "duel", "ours", 1, 1, 1)))
     SessionStore(home).save(again)
-    names = [side.name for side in reported(home).sides(["duel", "again"])]
+    names = [side.name for side in reported(home, ["duel", "again"])]
     assert names == ["duel:ours", "theirs", "again:ours"]
 
 
@@ -207,7 +207,7 @@ def test_sides_of_the_same_name_are_told_apart_by_their_sessions(home: Path) -> 
 )
 def test_what_cannot_be_shown_is_said_about_the_word_that_was_typed(home: Path, texts: list[str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        reported(home).sides(texts)
+        reported(home, texts)
     assert said in str(caught.value)
     assert "--baseline" not in str(caught.value)
 
