@@ -5,7 +5,7 @@ Also the features that a version lacks; which features a distribution leaves out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,3 +122,12 @@ _MAPPING_KEYS |= {"numeric_detection", "dynamic_date_formats", "_meta", "_field_
 def is_typeless(mappings: Mapping[str, Any]) -> bool:
     """True if a mapping has no type name around it; one that is empty counts as such."""
     return not mappings or any(key in _MAPPING_KEYS for key in mappings)
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the full dotted name and the value of each of nested settings; `prefix` precedes every name."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

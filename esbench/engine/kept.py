@@ -18,6 +18,7 @@ from pathlib import Path
 from esbench.engine.guard import clean_up, end_group
 from esbench.engine.guarded import GRACE_S, GUARD_PATIENCE_S
 from esbench.errors import EngineError, UsageError, did_you_mean
+from esbench.record.host import process_fields
 from esbench.record.locks import is_held, is_running
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored
@@ -138,9 +139,9 @@ def start_of(pid: int) -> str:
 
     It is the id of the machine's boot, and the field starttime of /proc/PID/stat (proc(5)).
     """
+    fields = process_fields(pid)
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-    return "" if fields[0] in "ZX" else f"{boot} {fields[19]}"
+    return "" if not fields or fields[0] in "ZX" else f"{boot} {fields[19]}"

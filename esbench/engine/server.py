@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from esbench.cluster.dialect import flat
 from esbench.engine.catalog import version_number
 from esbench.engine.java import Java
 from esbench.errors import EngineError, UsageError
@@ -130,18 +131,10 @@ def node_settings(server: Server, node: NodePlan, nodes: tuple[NodePlan, ...], c
 
 def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a user's node settings with nested names joined by dots. UsageError for one that esbench sets itself."""
-    settings = dict(_flat(given))
+    settings = dict(flat(given))
     if ours := [name for name in settings if _OURS.fullmatch(name)]:
         raise UsageError(f"esbench sets {', '.join(ours)} itself", where="--node-settings", hint="leave it out")
     return settings
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def node_command(server: Server, node: NodePlan) -> list[str]:

@@ -40,8 +40,9 @@ class HostShares:
         share = self._shares.setdefault(self._host_of[worker], _Share())
         share.requests += tally.requests
         share.errors += tally.errors.total
-        share.measured.merge(tally.latency if self._is_open else tally.service_time)
-        share.beyond.merge(tally.latency_beyond if self._is_open else tally.service_time_beyond)
+        measured, beyond = tally.response(self._is_open)
+        share.measured.merge(measured)
+        share.beyond.merge(beyond)
 
     @property
     def shares(self) -> tuple[HostShare, ...]:

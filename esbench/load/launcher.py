@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from esbench.load.messages import Message
-from esbench.record.host import stolen_s
+from esbench.record.host import process_fields, stolen_s
 from esbench.record.private import open_private, private_folder
 
 _HANG_UP_S = 1.0  # a pipe closes a moment before its process has ended
@@ -186,10 +186,7 @@ class LocalWorker:
 
 def is_stopped(pid: int) -> bool:
     """True if a process was stopped by a signal (proc(5): its state is T); False where that cannot be determined."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
-    except OSError:
-        return False
+    return process_fields(pid)[:1] == ["T"]
 
 
 def end_all(workers: Sequence[WorkerProcess], within_s: float) -> None:

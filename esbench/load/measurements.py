@@ -178,7 +178,7 @@ class TaskMeasurements:
         tally, warmup = (self.warmup, Tally()) if inside_warmup else (self.measured, self.warmup)
         window = self._window(inside_warmup)
         throughput = self._throughput(tally, window, inside_warmup)
-        beyond = tally.latency_beyond if is_open else tally.service_time_beyond
+        _, beyond = tally.response(is_open)
         ranks = supported(PERCENTILES, tally.service_time.count + beyond.count)
         latency = distribution_ms(tally.latency, ranks, beyond) if is_open else None
         service_time = distribution_ms(tally.service_time, ranks, tally.service_time_beyond)

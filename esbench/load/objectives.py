@@ -88,8 +88,9 @@ class _Counted:
             return "" if enough else f"{self._all:,} requests are too few for p{rank:g}"
         if value is None:
             return "nothing was completed in the measurement"
-        if objective.kind == "mean" and self._beyond.count and is_held(objective, value):
-            return f"{self._beyond.count:,} requests timed out: how long they would have taken is not known"
+        _, beyond = self._response
+        if objective.kind == "mean" and beyond.count and is_held(objective, value):
+            return f"{beyond.count:,} requests timed out: how long they would have taken is not known"
         return ""
 
     def _counted(self, objective: Objective) -> tuple[int, int]:
@@ -106,13 +107,14 @@ class _Counted:
         """
         if objective.kind == "throughput":
             return self.throughput.mean
+        good, beyond = self._response
         if objective.kind == "mean":
             known = Counts()
-            known.merge(self._good)
-            known.merge(self._beyond)
+            known.merge(good)
+            known.merge(beyond)
             return known.mean_ns / 1e6 if known.buckets else None
         if objective.kind == "percentile":
-            ns = percentiles_ns(self._good, (objective.of,), self._all - self._good.count).get(objective.of, inf)
+            ns = percentiles_ns(good, (objective.of,), self._all - good.count).get(objective.of, inf)
             return ns / 1e6 if isfinite(ns) else None
         count, requests = self._counted(objective)
         if not requests:
@@ -128,9 +130,5 @@ class _Counted:
         return self.tally.requests + self.unsent
 
     @property
-    def _good(self) -> Counts:
-        return self.tally.latency if self.task.schedule.is_open else self.tally.service_time
-
-    @property
-    def _beyond(self) -> Counts:
-        return self.tally.latency_beyond if self.task.schedule.is_open else self.tally.service_time_beyond
+    def _response(self) -> tuple[Counts, Counts]:
+        return self.tally.response(self.task.schedule.is_open)

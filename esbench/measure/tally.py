@@ -141,6 +141,11 @@ class Tally:
         self.schedule_lag.merge(punctual)
         self.client_wait.add_zeros(punctual.count)
 
+    def response(self, is_open: bool) -> tuple[Counts, Counts]:
+        """Return the response times, and those beyond: the latency of an open loop, the service time of a closed
+        one."""
+        return (self.latency, self.latency_beyond) if is_open else (self.service_time, self.service_time_beyond)
+
     def part(self, name: str) -> PartTally:
         """Return the tally of a part, a new one for a new name."""
         if name not in self.parts:

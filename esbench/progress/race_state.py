@@ -57,8 +57,9 @@ class Sum:
         self._figures = None
         self.requests += tally.requests
         self.units += tally.units
-        self._times.merge(tally.latency if self._is_open else tally.service_time)
-        self._beyond.merge(tally.latency_beyond if self._is_open else tally.service_time_beyond)
+        times, beyond = tally.response(self._is_open)
+        self._times.merge(times)
+        self._beyond.merge(beyond)
         self._lag_ns = max(self._lag_ns, tally.schedule_lag.max_ns)
 
     @property

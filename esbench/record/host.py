@@ -93,6 +93,14 @@ def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
     return found
 
 
+def process_fields(pid: int, proc: Path = Path("/proc")) -> list[str]:
+    """Return the fields of /proc/PID/stat (proc(5)) from the state on, those after the name of the command.
+
+    Empty after the end of the process, and on other systems than Linux. `proc`: the folder of the proc file system.
+    """
+    return _read(proc / str(pid) / "stat").rpartition(")")[2].split()
+
+
 def has_ended(pid: int) -> bool:
     """Return True if no process of this host has this id, or a zombie has: nothing has waited for its end yet."""
     import psutil

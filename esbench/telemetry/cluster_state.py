@@ -7,11 +7,12 @@ Read before the first step and after the last one, never in between. If the clus
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.cluster.client import LENIENT, Cluster, index_path
+from esbench.cluster.dialect import flat
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts
 from esbench.record.secrets import Redactor, redact
 from esbench.telemetry.snapshots import Attempts, T, copies, count_at
@@ -211,15 +212,6 @@ def disk_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in flat(settings.get(kind) or {})
         if name.startswith(_DISK)
     }
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the full dotted name and the value of each of nested settings; `prefix` precedes every name."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def described(facts: ClusterFacts, found: Surroundings) -> ClusterFacts:

@@ -11,12 +11,13 @@ from typing import Any
 
 import psutil
 
+from esbench.record.host import process_fields
 from esbench.telemetry.device import Device, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.processes import Processes, disk_figures, process_figures
 from esbench.telemetry.series import KB_PER_BYTE, SeriesOf, known, rounded, whole
 
 _GROUP = "process"
-_MAJOR_FAULTS = 9  # its place in /proc/PID/stat (proc(5): majflt), from 0, after the name of the command
+_MAJOR_FAULTS = 9  # its place in /proc/PID/stat (proc(5): majflt), from 0, in `process_fields`
 
 
 class HostUsage(Device):
@@ -104,8 +105,5 @@ def major_faults(pid: int, proc: Path = Path("/proc")) -> int | None:
 
     None on other systems, or after the end of the process. `proc`: the folder of the proc file system.
     """
-    try:
-        stat = (proc / str(pid) / "stat").read_text("utf-8", errors="replace")
-    except OSError:
-        return None
-    return int(stat.rpartition(")")[2].split()[_MAJOR_FAULTS])
+    fields = process_fields(pid, proc)
+    return int(fields[_MAJOR_FAULTS]) if fields else None

@@ -9,10 +9,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from esbench.cluster.dialect import flat
 from esbench.errors import UsageError
 from esbench.errors.short import first_of
 from esbench.record.index_prefix import has_prefix
-from esbench.telemetry.cluster_state import IndexUse, Surroundings, Use, flat
+from esbench.telemetry.cluster_state import IndexUse, Surroundings, Use
 from esbench.units import format_bytes, parse_size
 
 _BUSY_PER_S = 1.0

@@ -12,7 +12,7 @@ from bokeh.models.annotations import Span
 from esbench.measure.measures import CLIENT_WAIT, DRIVER_LAG, LATENCY, SERVICE_TIME, response_time
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine, Series
+from esbench.record.series import SecondLine, Series, by_task
 from esbench.report.capacity import ShownSearch, search_of
 from esbench.report.capacity_tables import objectives_section, probes_table, servers_section, signs_section
 from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_time, percentile_curve
@@ -120,11 +120,10 @@ def _what(record: RaceRecord) -> str:
 
 def _over_time(tasks: Sequence[TaskResult], seconds: Iterable[SecondLine]) -> dict[str, TaskOverTime]:
     """Return, by name, the series of tasks that ran for at least three seconds."""
-    by_task: dict[str, list[SecondLine]] = {task.name: [] for task in tasks}
-    for line in seconds:
-        if line.task in by_task:
-            by_task[line.task].append(line)
-    return {task.name: over_time(task, lines) for task in tasks if len(lines := by_task[task.name]) >= _FEWEST_SECONDS}
+    names = {task.name for task in tasks}
+    lines = by_task(line for line in seconds if line.task in names)
+    timed = [task for task in tasks if len(lines.get(task.name, ())) >= _FEWEST_SECONDS]
+    return {task.name: over_time(task, lines[task.name]) for task in timed}
 
 
 def _task_columns(record: RaceRecord) -> tuple[ColumnOf[TaskResult], ...]:
