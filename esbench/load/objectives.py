@@ -107,13 +107,13 @@ class _Counted:
         """
         if objective.kind == "throughput":
             return self.throughput.mean
-        good, beyond = self._response
         if objective.kind == "mean":
             known = Counts()
-            known.merge(good)
-            known.merge(beyond)
+            for counts in self._response:
+                known.merge(counts)
             return known.mean_ns / 1e6 if known.buckets else None
         if objective.kind == "percentile":
+            good, _ = self._response
             ns = percentiles_ns(good, (objective.of,), self._all - good.count).get(objective.of, inf)
             return ns / 1e6 if isfinite(ns) else None
         count, requests = self._counted(objective)

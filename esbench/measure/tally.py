@@ -142,8 +142,7 @@ class Tally:
         self.client_wait.add_zeros(punctual.count)
 
     def response(self, is_open: bool) -> tuple[Counts, Counts]:
-        """Return the response times, and those beyond: the latency of an open loop, the service time of a closed
-        one."""
+        """Return the response times and those beyond: of an open loop the latency, of a closed one the service time."""
         return (self.latency, self.latency_beyond) if is_open else (self.service_time, self.service_time_beyond)
 
     def part(self, name: str) -> PartTally:

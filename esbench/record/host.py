@@ -94,10 +94,7 @@ def stolen_s(stat: Path = Path("/proc/stat")) -> dict[int, float]:
 
 
 def process_fields(pid: int, proc: Path = Path("/proc")) -> list[str]:
-    """Return the fields of /proc/PID/stat (proc(5)) from the state on, those after the name of the command.
-
-    Empty after the end of the process, and on other systems than Linux. `proc`: the folder of the proc file system.
-    """
+    """Return the fields of /proc/PID/stat (proc(5)) from the state on; empty without the process, and without Linux."""
     return _read(proc / str(pid) / "stat").rpartition(")")[2].split()
 
 
