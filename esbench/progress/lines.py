@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.race_state import Sum
-from esbench.progress.sides import SideProgress, Sides
+from esbench.progress.sides import ShowsSides
 from esbench.progress.task_progress import PrintedProgress
 from esbench.progress.texts import announcement, host_text, job_begins, job_text, result_text, running_text
 
 if TYPE_CHECKING:
     from esbench.measure.tally import Second
     from esbench.model import Step
-    from esbench.record.model import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, TaskResult
 
 EVERY_S = 10.0
 _INDENT = "      "
 
 
-class LineProgress(PrintedProgress):
+class LineProgress(ShowsSides, PrintedProgress):
     """Progress as lines on stderr, whether that is a terminal or not."""
 
     def __init__(
@@ -31,20 +31,6 @@ class LineProgress(PrintedProgress):
         self._jobs: dict[Job, float] = {}  # the time of each one's last line
         self._task_said_s = 0.0
         self._lately: dict[str, Sum] = {}  # what each task did since then
-        self._sides: Sides | None = None
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        if self._sides is not None:
-            self._sides.tell_warnings(at_once=True)
-
-    def of_sides(self, names: Sequence[str]) -> tuple[SideProgress, ...]:
-        sides = Sides(self, names)
-        with self.lock:
-            if self._sides is not None:
-                self._sides.tell_warnings(at_once=True)
-            self._sides = sides
-        return sides.members
 
     def show_step(self, number: int, steps: int, step: Step) -> None:
         with self.lock:
@@ -72,10 +58,6 @@ class LineProgress(PrintedProgress):
     def _end(self, job: Job) -> None:
         with self.lock:
             del self._jobs[job]
-
-    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
-        super().race_begins(record, steps)
-        self.say(f"race {record.race_id}")
 
     def step_begins(self, number: int, step: Step) -> None:
         super().step_begins(number, step)

@@ -9,36 +9,34 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TextIO
 
 from esbench.events.progress import Job, print_to_stderr
 from esbench.progress.frame import Line, frame, frame_of_sides
-from esbench.progress.sides import SideProgress, Sides
-from esbench.progress.task_progress import FollowingProgress
+from esbench.progress.sides import ShowsSides
 from esbench.progress.texts import host_text, job_begins, place, result_text
 from esbench.units import format_duration
 
 if TYPE_CHECKING:
     from esbench.model import Step
     from esbench.progress.paint import Painter
-    from esbench.record.model import HostEvent, RaceRecord, TaskResult
+    from esbench.record.model import HostEvent, TaskResult
 
 EVERY_S = 0.5
 _AT_MOST_EVERY_S = 0.1
 _END_WITHIN_S = 2.0  # a terminal that takes nothing (Ctrl-S) does not keep a race from its end
 
 
-class LiveProgress(FollowingProgress):
+class LiveProgress(ShowsSides):
     """The live view on the terminal behind `stream` (default: stderr), for the length of a `with`."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock)
         self._stream = stream
         self._jobs: dict[Job, bool] = {}  # job -> it gets a line when it has ended
-        self._sides: Sides | None = None
         self._said: deque[tuple[Line, bool]] = deque()  # lines, each with True if it may be cut
         self._drawing = threading.Lock()  # held by the thread that draws, or that asks a question
         self._wake = threading.Event()
@@ -53,16 +51,7 @@ class LiveProgress(FollowingProgress):
         self._stopped.set()
         self._wake.set()
         self._thread.join(_END_WITHIN_S)
-        if self._sides is not None:
-            self._sides.tell_warnings(at_once=True)
-
-    def of_sides(self, names: Sequence[str]) -> tuple[SideProgress, ...]:
-        sides = Sides(self, names)
-        with self.lock:
-            if self._sides is not None:
-                self._sides.tell_warnings(at_once=True)
-            self._sides = sides
-        return sides.members
+        super().__exit__(*exc)
 
     def show_step(self, number: int, steps: int, step: Step) -> None:
         self._wake.set()
@@ -96,10 +85,6 @@ class LiveProgress(FollowingProgress):
         if announced:
             took_s = self.clock() - job.began_s
             self.say(f"{job_begins(job)}, {format_duration(round(took_s))}" if took_s >= 1 else job_begins(job))
-
-    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
-        super().race_begins(record, steps)
-        self.say(f"race {record.race_id}")
 
     def step_begins(self, number: int, step: Step) -> None:
         super().step_begins(number, step)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from esbench.events.progress import Job
 from esbench.progress.estimate import RunningEstimate, estimate, prepare_estimates
@@ -20,33 +19,41 @@ if TYPE_CHECKING:
 _HOLD_S = 5.0  # how long a warning of a side waits for the same of the others
 
 
-class Output(Protocol):
-    """The output that shows the sides. Its methods may be called in any thread."""
+class ShowsSides(FollowingProgress):
+    """Progress that shows one race, or all sides of a round. Its methods may be called in any thread."""
 
-    clock: Callable[[], float]
-    lock: threading.RLock
+    _sides: Sides | None = None
 
-    def say(self, message: str) -> None: ...
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        if self._sides is not None:
+            self._sides.tell_warnings(at_once=True)
 
-    def warn(self, message: str) -> None: ...
+    def of_sides(self, names: Sequence[str]) -> tuple[SideProgress, ...]:
+        sides = Sides(self, names)
+        with self.lock:
+            if self._sides is not None:
+                self._sides.tell_warnings(at_once=True)
+            self._sides = sides
+        return sides.members
 
-    def insist(self, message: str) -> None: ...
-
-    def job(
-        self, what: str, total: float | None = None, unit: str = "", *, announce: bool = True
-    ) -> AbstractContextManager[Job]: ...
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        super().race_begins(record, steps)
+        self.say(f"race {record.race_id}")
 
     def show_step(self, number: int, steps: int, step: Step) -> None:
-        """Show that step `number`, from 0, has begun."""
+        """Show that step `number`, from 0, has begun on a side."""
+        raise NotImplementedError
 
     def show_result(self, number: int, steps: int, task: str, text: str) -> None:
         """Show the result of a task of that step, of all sides."""
+        raise NotImplementedError
 
 
 class Sides:
     """The sides of a round, in their order; the others are compared with the first one. `output` shows them."""
 
-    def __init__(self, output: Output, names: Sequence[str]) -> None:
+    def __init__(self, output: ShowsSides, names: Sequence[str]) -> None:
         prepare_estimates()
         self.output = output
         self.members = tuple(SideProgress(name, self) for name in names)
