@@ -10,11 +10,12 @@ import click
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.race_flags import workers_option
 from esbench.record.home import esbench_home
 
 
 @click.command(cls=EsbenchCommand)
-@click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
+@workers_option
 @click.option(
     "--seconds", type=click.FloatRange(min=0.2), default=2, show_default=True, help="Length of each measurement."
 )

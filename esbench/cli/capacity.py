@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
-from esbench.cli.metrics_options import metrics_options
-from esbench.cli.one_race import check_outputs, race_and_report
-from esbench.cli.output import all_figures_option, html_option, report_options
-from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race_flags import race_flags, race_options
-from esbench.cli.store import store_options
+from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.progress_options import progress_of
+from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options
 from esbench.errors import UsageError
 from esbench.record.capacity import SearchTerms
 
@@ -24,19 +22,15 @@ if TYPE_CHECKING:
 
 
 BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
+objective_option = partial(click.option, "--objective", "objectives", multiple=True, metavar="OBJECTIVE")
+beside_option = partial(click.option, "--while", "beside", multiple=True, metavar="TASK@RATE")
 
 
 @click.command(cls=EsbenchCommand)
 @race_flags
 @click.option("--task", required=True, help="The task of the challenge whose rate is searched.")
-@click.option(
-    "--objective",
-    "objectives",
-    multiple=True,
-    metavar="OBJECTIVE",
-    help="p99<50ms, within 50ms>=99% or errors<0.1%; those of the track's task otherwise.",
-)
-@click.option("--while", "beside", multiple=True, metavar="TASK@RATE", help="A task that runs beside, at a fixed rate.")
+@objective_option(help="p99<50ms, within 50ms>=99% or errors<0.1%; those of the track's task otherwise.")
+@beside_option(help="A task that runs beside, at a fixed rate.")
 @click.option(
     "--budget",
     default=BUDGET,
@@ -51,15 +45,10 @@ BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
     metavar="DURATION",
     help="Hold what was found for so long; 0s does not.",
 )
-@click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
-@click.option("--race-id", help="The race's id; made up otherwise.")
+@keep_node_option
+@race_id_option
 @dry_run_option
-@metrics_options
-@progress_options
-@store_options
-@html_option
-@all_figures_option
-@report_options
+@race_outputs
 def capacity(**flags: Any) -> int:
     """Find the highest rate at which a task's objectives hold."""
     from esbench.race.probing import Probing

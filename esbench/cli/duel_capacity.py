@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.capacity import BUDGET, capacity_options
+from esbench.cli.capacity import BUDGET, beside_option, capacity_options, objective_option
 from esbench.cli.command import CapacityText, with_options
 from esbench.errors import UsageError
 from esbench.units import parse_duration
@@ -35,16 +35,8 @@ CAPACITY = click.Option(  # in place of that of a race, which always names one
 )
 search_flags = with_options(
     click.option("--task", metavar="TASK", help="With --capacity: the task whose rate is searched."),
-    click.option(
-        "--objective",
-        "objectives",
-        multiple=True,
-        metavar="OBJECTIVE",
-        help="With --capacity: p99<50ms ...; those of the track's task otherwise.",
-    ),
-    click.option(
-        "--while", "beside", multiple=True, metavar="TASK@RATE", help="With --capacity: a task that runs beside."
-    ),
+    objective_option(help="With --capacity: p99<50ms ...; those of the track's task otherwise."),
+    beside_option(help="With --capacity: a task that runs beside."),
     click.option(
         "--search-budget", metavar="DURATION", help=f"With --capacity: a round begins no probe later; {BUDGET}."
     ),

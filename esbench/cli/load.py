@@ -16,11 +16,9 @@ import click
 
 from esbench import __version__
 from esbench.cli.command import EsbenchCommand
-from esbench.cli.metrics_options import metrics_options
-from esbench.cli.one_race import check_outputs, race_and_report
-from esbench.cli.output import all_figures_option, html_option, report_options
-from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.store import store_options
+from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.progress_options import progress_of
+from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_option
 from esbench.errors import UsageError
 from esbench.record.home import esbench_home
@@ -96,16 +94,11 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
 @click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
 @mapping_option("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
-@click.option("--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record.")
-@click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise.")
+@user_tags_option
+@workers_option
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of draws.")
-@click.option("--race-id", help="The race's id; made up otherwise.")
-@metrics_options
-@progress_options
-@store_options
-@html_option
-@all_figures_option
-@report_options
+@race_id_option
+@race_outputs
 def load(**flags: Any) -> int:
     """Send what a file of Loadgen says, and keep it as a race."""
     from esbench.loadgen.convert import track_of

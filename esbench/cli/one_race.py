@@ -6,10 +6,19 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from esbench.cli.command import CANCELLED
-from esbench.cli.metrics_options import others_who_follow
-from esbench.cli.output import check_file, check_report_file, print_document, write_report
-from esbench.cli.store import check_store, keep_finished_race
+from esbench.cli.command import CANCELLED, with_options
+from esbench.cli.metrics_options import metrics_options, others_who_follow
+from esbench.cli.output import (
+    all_figures_option,
+    check_file,
+    check_report_file,
+    html_option,
+    print_document,
+    report_options,
+    write_report,
+)
+from esbench.cli.progress_options import progress_options
+from esbench.cli.store import check_store, keep_finished_race, store_options
 from esbench.errors import EsbenchError
 
 if TYPE_CHECKING:
@@ -17,6 +26,10 @@ if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
     from esbench.race.steps import Steps
     from esbench.record.model import RaceRecord
+
+race_outputs = with_options(
+    metrics_options, progress_options, store_options, html_option, all_figures_option, report_options
+)
 
 
 def check_outputs(flags: Mapping[str, Any]) -> None:

@@ -9,13 +9,10 @@ import click
 from esbench.cli.command import Choice, EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.fail_on import raise_failures
-from esbench.cli.metrics_options import metrics_options
-from esbench.cli.one_race import check_outputs, race_and_report
-from esbench.cli.output import all_figures_option, html_option, report_options
-from esbench.cli.progress_options import progress_of, progress_options
-from esbench.cli.race_flags import race_flags, race_options, session_flags
+from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.progress_options import progress_of
+from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options, session_flags
 from esbench.cli.side_options import words_given
-from esbench.cli.store import store_options
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 
@@ -36,8 +33,8 @@ _FAIL_ON = Choice(
 
 @click.command(cls=EsbenchCommand, hints=_HINTS)
 @race_flags
-@click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
-@click.option("--race-id", help="The race's id; made up otherwise.")
+@keep_node_option
+@race_id_option
 @click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
 @click.option(
     "--fail-on",
@@ -48,12 +45,7 @@ _FAIL_ON = Choice(
 @click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
 @session_flags
 @dry_run_option
-@metrics_options
-@progress_options
-@store_options
-@html_option
-@all_figures_option
-@report_options
+@race_outputs
 @click.pass_context
 def race(context: click.Context, /, **flags: Any) -> int:
     """Race a track against a cluster and keep the record."""

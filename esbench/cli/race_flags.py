@@ -38,6 +38,14 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
+user_tags_option = click.option(
+    "--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record."
+)
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."
+)
+keep_node_option = click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
+race_id_option = click.option("--race-id", help="The race's id; made up otherwise.")
 race_flags = with_options(
     track_flags,
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
@@ -75,7 +83,7 @@ race_flags = with_options(
     click.option(
         "--node-plugins", type=PathsText(), default="", metavar="FILES", help="Embedded nodes' plugins: zip archives."
     ),
-    click.option("--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record."),
+    user_tags_option,
     click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
     click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
     click.option(
@@ -97,7 +105,7 @@ race_flags = with_options(
         "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
     ),
     click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01."),
-    click.option("--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."),
+    workers_option,
     click.option("--load-hosts", metavar="HOSTS", help="[USER@]HOST[:PORT],... of ssh: they send the load."),
     click.option("--load-cluster", metavar="ADDRESS", help="tls://HOST:PORT of a Dask scheduler; its workers do."),
     click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
