@@ -12,7 +12,9 @@ import struct
 import time
 import zlib
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import cast
 
@@ -21,13 +23,13 @@ import msgspec
 
 from esbench.errors import UsageError
 from esbench.measure.cpu_time import run_delay_ns
+from esbench.measure.precise_timer import Alarm
 from esbench.null_server.aws import SIGNED, UNSIGNED, Domain
 from esbench.null_server.cluster import NullCluster
 from esbench.null_server.indices import Answer, error_body
 from esbench.null_server.log import LogLine, ReceivedCounts, RequestLog
 from esbench.null_server.rules import Plan, Rules
 from esbench.null_server.script import Outage, ScriptedReply, ServerScript, parse_script
-from esbench.null_server.timer import Timer
 from esbench.null_server.versions import parse_version
 from esbench.null_server.wire import Head, Outgoing, Wire, head_of, scripted
 
@@ -252,6 +254,46 @@ class NullConnection(asyncio.Protocol):
             self._fd = -1
             self._transport.write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
             self._transport.close()
+
+
+class Timer:
+    """Callbacks at absolute times of CLOCK_MONOTONIC, accurate to tens of microseconds: a heap behind one alarm."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._armed_ns = 0  # 0: not armed
+        self._alarm = Alarm(loop, self._wake)
+
+    def at(self, due_ns: int, callback: Callable[[], None]) -> None:
+        """Call back at `due_ns`, after earlier calls of this method with the same time."""
+        self._sequence += 1
+        heappush(self._heap, (due_ns, self._sequence, callback))
+        if not self._armed_ns or due_ns < self._armed_ns:
+            self._arm(due_ns)
+
+    def fire(self, now_ns: int) -> None:
+        """Run the callbacks that are due.
+
+        Also called between requests, so that a burst of requests delays none of them.
+        """
+        heap = self._heap
+        while heap and heap[0][0] <= now_ns:
+            heappop(heap)[2]()
+
+    def close(self) -> None:
+        self._heap.clear()
+        self._alarm.close()
+
+    def _arm(self, due_ns: int) -> None:
+        self._armed_ns = due_ns
+        self._alarm.set(due_ns)
+
+    def _wake(self) -> None:
+        self._armed_ns = 0
+        self.fire(time.monotonic_ns())
+        if self._heap and not self._armed_ns:
+            self._arm(self._heap[0][0])
 
 
 class NullServerState:

@@ -74,8 +74,7 @@ def load_with_python(
         if no_python:
             raise UsageError("the track runs its own Python", where=str(entry), hint="--no-python refuses it")
         from esbench.rally_python.dependencies import Libraries, libraries_folder
-        from esbench.rally_python.known_code import name_new_code
-        from esbench.rally_python.loading import load_plugins
+        from esbench.rally_python.loading import load_plugins, name_new_code
         from esbench.rally_python.operations import TrackOperationTypes
 
         name_new_code(path.parent, home, progress.insist)

@@ -6,14 +6,16 @@ track's code is being loaded or its parameter sources are being made. No request
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import linecache
+import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,8 +26,9 @@ from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
 from esbench.model import Task
 from esbench.rally_python import esrally
 from esbench.rally_python.parameter_sources import BulkIndexParamSource
+from esbench.record.private import open_private, private_folder
 from esbench.registry import Registry
-from esbench.track.python_part import PythonPart, python_entry
+from esbench.track.python_part import PythonPart, python_entry, python_files
 
 _MOST_FRAMES = 8
 # Its own quotes within an f-string, which Python reads from 3.12 on.
@@ -189,6 +192,24 @@ class TrackRegistry:
     def register_validator(self, challenge: str, validator: Any) -> None:
         _callable(validator, f'validator of challenge "{challenge}"', "a function")
         self._plugins.validators[challenge] = validator
+
+
+def name_new_code(folder: Path, home: Path, say: Callable[[str], None]) -> None:
+    """Say which file of a track's folder runs as code, the first time that its code is met, and when it has changed.
+
+    The digests of known code are in the file `known-code` of esbench's home, one a line.
+    """
+    digest = hashlib.sha256()
+    for file in python_files(folder):
+        digest.update(f"{os.path.relpath(file, folder)}\0".encode() + file.read_bytes())
+    known = home / "known-code"
+    if known.is_file() and digest.hexdigest() in known.read_text("utf-8").split():
+        return
+    say(f"the track runs its own Python: {python_entry(folder)} (--no-python refuses it)")
+    with suppress(OSError):  # then it is named again
+        private_folder(home)
+        with open_private(known, "ab") as lines:
+            lines.write(f"{digest.hexdigest()}\n".encode())
 
 
 def load_plugins(folder: Path, libraries: Path | None = None) -> Plugins:
