@@ -1,4 +1,4 @@
-"""The interface between a race and an engine: start a cluster, send requests to it, stop it.
+"""The options of an embedded node, and the endpoint that an engine returns to a race.
 
 An engine never looks at tracks, never measures and never imports the load driver.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 DATABASES = {"mariadb": "mariadbd", "mysql": "mysqld"}  # distribution -> the program of its server
 
@@ -38,17 +38,3 @@ class Endpoint:
 
     urls: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Engine(Protocol):
-    """A provider of a cluster for the length of a race."""
-
-    pipeline: str  # embedded, benchmark-only
-
-    def start(self) -> Endpoint:
-        """Start or check the cluster; return when an index can be created. An EngineError leaves nothing running."""
-        ...
-
-    def stop(self) -> None:
-        """Stop what `start` started, within a bounded time. Safe to call twice, and without a start."""
-        ...

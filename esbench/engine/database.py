@@ -15,21 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from esbench.engine.base import DATABASES, Endpoint
-from esbench.engine.embedded import (
-    DEFAULT_NODE_USER,
-    LOG_FOLLOWS,
-    EmbeddedOptions,
-    host_memory,
-    refuse_beyond_memory,
-)
-from esbench.engine.folders import Folders, disk_errors, open_folder
+from esbench.engine.embedded import EmbeddedOptions, host_memory, node_user, refuse_beyond_memory
+from esbench.engine.folders import Folders
 from esbench.engine.guard import end_group
 from esbench.engine.guarded import GuardedProcess
 from esbench.engine.node import free_ports
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
-from esbench.record.private import private_folder
 from esbench.record.secrets import redact
 from esbench.units import format_bytes
 
@@ -86,8 +79,8 @@ class DatabaseProgram:
 class _DatabaseProcess(GuardedProcess):
     """A server with its folder: data, temp, logs."""
 
-    def __init__(self, folder: Path, user: int | None, saved_logs: Path) -> None:
-        super().__init__("node-0", folder, folder / "logs" / "console.log", user, saved_logs)
+    def __init__(self, name: str, folder: Path, user: int | None, saved_logs: Path) -> None:
+        super().__init__(name, folder, folder / "logs" / "console.log", user, saved_logs)
         self.folder = folder
 
     @property
@@ -104,23 +97,15 @@ class _DatabaseProcess(GuardedProcess):
 
         EngineError if the folder exists (it is another server's), or cannot be written: nothing of it is left then.
         """
-        with disk_errors("making the folder of a server", self.folder):
-            open_folder(self.folder.parent)
-            self.folder.mkdir(mode=0o700)  # for its settings, data and logs
-            try:
-                for name in ("data", "temp", "logs"):
-                    (self.folder / name).mkdir(mode=0o700)
-                lines = [name if value is None else f"{name}={_quoted(value)}" for name, value in settings.items()]
-                self.option_file.write_text("\n".join(["[mysqld]", *lines, ""]), "utf-8")
-                statement = f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;\n"
-                self.init_file.write_text(statement, "utf-8")
-                for path in (self.folder, *self.folder.iterdir()):
-                    path.chmod(0o700 if path.is_dir() else 0o600)
-                    if self._user is not None:
-                        os.chown(path, self._user, self._user)
-            except BaseException:
-                self._remove_folder()
-                raise
+        with self._new_folder("a server"):
+            for name in ("data", "temp", "logs"):
+                (self.folder / name).mkdir(mode=0o700)
+            lines = [name if value is None else f"{name}={_quoted(value)}" for name, value in settings.items()]
+            self.option_file.write_text("\n".join(["[mysqld]", *lines, ""]), "utf-8")
+            statement = f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4;\n"
+            self.init_file.write_text(statement, "utf-8")
+            for path in (self.option_file, self.init_file):
+                path.chmod(0o600)
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start the server. EngineError if its process cannot be started."""
@@ -142,6 +127,7 @@ class DatabaseEngine:
         """Check the options without side effects. UsageError for one that a SQL server has not."""
         self._options = options
         self._progress = progress or Progress()
+        self._user = node_user(options.node)
         node = options.node
         for given, flag in ((node.jvm_options, "--jvm-options"), (node.node_plugins, "--node-plugins")):
             if given:
@@ -175,20 +161,16 @@ class DatabaseEngine:
     def start(self) -> Endpoint:
         """Make the server's data and start it; return when it takes connections. An EngineError leaves nothing."""
         options, program = self._options, self.program
-        user = None
-        if os.geteuid() == 0:
-            user = DEFAULT_NODE_USER if options.node.node_user is None else options.node.node_user
         folders = Folders.of(options.home, options.shared)
         folders.check_names(options.race_id)
-        with disk_errors("making the folder of logs", options.logs):
-            private_folder(options.logs)
-        process = _DatabaseProcess(folders.nodes / options.race_id / "node-0", user, options.logs / "node-0")
+        folder = folders.nodes / options.race_id / "node-0"
+        process = _DatabaseProcess(program.path.name, folder, self._user, options.logs / "node-0")
         self.require()
         (port,) = free_ports(1)
         process.prepare(self._settings(process.folder, port))
         self._process = process
         try:
-            self._install(process, user)
+            self._install(process)
             process.launch(
                 [*self._with_settings(process), f"--init-file={process.init_file}"], self._environment(process)
             )
@@ -211,13 +193,9 @@ class DatabaseEngine:
 
     def failure(self) -> str | None:
         """Return why the server has ended by itself, with the end of its log; None while it runs."""
-        process = self._process
-        reason = None if process is None else process.ended()
-        if process is None or reason is None:
-            return None
-        return f"{self.program.path.name} ended by itself ({reason}){LOG_FOLLOWS}\n{process.log_tail()}"
+        return self._process.failure() if self._process else None
 
-    def _install(self, process: _DatabaseProcess, user: int | None) -> None:
+    def _install(self, process: _DatabaseProcess) -> None:
         """Make the system tables, with a user without a password, who can only come from this host."""
         if self.program.product == "mysql":
             command = [*self._with_settings(process), "--initialize-insecure"]
@@ -229,6 +207,7 @@ class DatabaseEngine:
                 raise EngineError("mariadb-install-db is not installed", hint=f"install {_PACKAGES['mariadb']}")
             command = [script, f"--defaults-file={process.option_file}", f"--basedir={base}", "--skip-test-db"]
             command += ["--auth-root-authentication-method=normal"]
+        user = self._user
         who: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         try:
             made = subprocess.Popen(
@@ -299,6 +278,6 @@ class DatabaseEngine:
                 pass
             if time.monotonic() > deadline:
                 heap = format_bytes(self._options.node.heap_bytes)
-                what = f"{self.program.path.name} took no connection within {_START_S:g} s with {heap}"
-                raise EngineError(f"{what}{LOG_FOLLOWS}\n{process.log_tail()}")
+                what = f"{process.name} took no connection within {_START_S:g} s with {heap}"
+                raise EngineError(process.with_log(what))
             time.sleep(0.1)

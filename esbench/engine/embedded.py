@@ -16,7 +16,7 @@ from typing import Any
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader, is_downloaded
-from esbench.engine.folders import SHARED, Folders, disk_errors
+from esbench.engine.folders import SHARED, Folders
 from esbench.engine.java import Java, choose_java, install_wheel, share_java
 from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
 from esbench.engine.kept import KeptNode, KeptNodes, start_of
@@ -28,13 +28,11 @@ from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.record.model import time_text
-from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor, redact
 from esbench.units import format_bytes
 
 DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
-LOG_FOLLOWS = "; the end of its log:"
 _LEAST_HEAP_BYTES = 64 << 20
 _BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
@@ -68,7 +66,7 @@ class EmbeddedEngine:
         self._options = options
         self._progress = progress or Progress()
         self._catalog = load_catalog()
-        self._user = _node_user(options)
+        self._user = node_user(options.node)
         self._folders = Folders.of(options.home, options.shared)
         self._distribution: Distribution | None = None
         name = options.node.distribution or self._catalog.default
@@ -186,11 +184,7 @@ class EmbeddedEngine:
         """
         if self._kept:
             return None
-        for node in self._nodes:
-            reason = node.ended()
-            if reason is not None:
-                return f"{node.plan.name} ended by itself ({reason}){LOG_FOLLOWS}\n{node.log_tail()}"
-        return None
+        return next(filter(None, (node.failure() for node in self._nodes)), None)
 
     def stop(self) -> None:
         """End the nodes, save their logs to the race's folder and remove their folders. Kept nodes go on."""
@@ -308,8 +302,6 @@ class EmbeddedEngine:
 
     def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
         options = self._options
-        with disk_errors("making the folder of logs", options.logs):
-            private_folder(options.logs)
         ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
         plans = tuple(
@@ -405,15 +397,19 @@ def host_memory() -> tuple[int, int]:
     return memory.total, memory.available
 
 
-def _node_user(options: EmbeddedOptions) -> int | None:
-    """Return the uid of nodes: an unprivileged one if esbench runs as root, else None (esbench's own)."""
+def node_user(node: NodeOptions) -> int | None:
+    """Return the uid of nodes: an unprivileged one if esbench runs as root, else None (esbench's own).
+
+    UsageError if these options name one that a node cannot run as.
+    """
     if os.geteuid() != 0:
-        if options.node.node_user is not None:
+        if node.node_user is not None:
             raise UsageError("--node-user needs root: a node runs as the user who starts esbench")
         return None
-    if options.node.node_user == 0:
-        raise UsageError("--node-user cannot be 0: Elasticsearch refuses to run as root")
-    return DEFAULT_NODE_USER if options.node.node_user is None else options.node.node_user
+    if node.node_user == 0:
+        server = "a SQL server" if node.is_database else "Elasticsearch"
+        raise UsageError(f"--node-user cannot be 0: {server} refuses to run as root")
+    return DEFAULT_NODE_USER if node.node_user is None else node.node_user
 
 
 def local_features(server: Server, feature_modules: Mapping[str, str]) -> tuple[str, ...]:

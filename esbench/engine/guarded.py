@@ -9,16 +9,19 @@ import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guard import KILL_PATIENCE_S
 from esbench.errors import EngineError
 from esbench.record.host import has_ended
+from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving logs and removing the data
+LOG_FOLLOWS = "; the end of its log:"
 _GUARD_SEES_S = 2.0  # that a node has died
 
 
@@ -40,6 +43,27 @@ class GuardedProcess:
         self._buffer = b""
         self._redact = Redactor()
         self._exit: str | None = None
+
+    @contextlib.contextmanager
+    def _new_folder(self, owner: str) -> Iterator[None]:
+        """Make the process's folder, and that of the race's logs; all that the block writes is given to its user.
+
+        Errors name the `owner` ("a node"). EngineError if the folder exists (it is another process's), or cannot be
+        written: nothing of it is left then.
+        """
+        with disk_errors("making the folder of logs", self.saved_logs.parent):
+            private_folder(self.saved_logs.parent)
+        with disk_errors(f"making the folder of {owner}", self._folder):
+            open_folder(self._folder.parent)
+            self._folder.mkdir(mode=0o700)  # for its settings, data and logs
+            try:
+                yield
+                if self._user is not None:
+                    for path in (self._folder, *self._folder.rglob("*")):
+                        os.chown(path, self._user, self._user)
+            except BaseException:
+                self._remove_folder()
+                raise
 
     def _launch(self, command: Sequence[str], environment: Mapping[str, str], kept: Path) -> None:
         """Start the guard, which starts the process; return when that exists. EngineError if it cannot start."""
@@ -74,6 +98,15 @@ class GuardedProcess:
             code = event.get("exit")
             self._exit = f"exit code {code}" if code is not None else "its guard was killed"
         return self._exit
+
+    def failure(self) -> str | None:
+        """Return how the node ended by itself, with the end of its log; None while it runs."""
+        reason = self.ended()
+        return None if reason is None else self.with_log(f"{self.name} ended by itself ({reason})")
+
+    def with_log(self, what: str) -> str:
+        """Return a text about the node, followed by the end of its log."""
+        return f"{what}{LOG_FOLLOWS}\n{self.log_tail()}"
 
     def log_tail(self) -> str:
         """Return the last 20 lines of the node's console log, without secrets and the frames of stack traces."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import socket
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import yaml
 
-from esbench.engine.folders import disk_errors, open_folder
 from esbench.engine.guarded import GuardedProcess
 from esbench.engine.java import Java
 from esbench.engine.java_options import rewrite_jvm_options, without_replaced, without_secrets
@@ -57,18 +55,9 @@ class Node(GuardedProcess):
         `settings` are those of the yml, `java_options` come last. EngineError if the folder exists (it is another
         node's), or cannot be written: nothing of it is left then.
         """
-        folder, self._redact = self.plan.folder, Redactor(secret_values(settings))
-        with disk_errors("making the folder of a node", folder):
-            open_folder(folder.parent)
-            folder.mkdir(mode=0o700)  # for its settings, data and logs; one that is there belongs to another node
-            try:
-                self._fill(settings, heap_bytes, java_options)
-                if self._user is not None:
-                    for path in (folder, *folder.rglob("*")):
-                        os.chown(path, self._user, self._user)
-            except BaseException:
-                self._remove_folder()
-                raise
+        self._redact = Redactor(secret_values(settings))
+        with self._new_folder("a node"):
+            self._fill(settings, heap_bytes, java_options)
 
     def _fill(self, settings: Mapping[str, object], heap_bytes: int, java_options: Sequence[str]) -> None:
         plan, server = self.plan, self._server

@@ -13,7 +13,8 @@ from functools import partial
 from statistics import fmean
 from typing import Protocol
 
-from esbench.engine.embedded import LOG_FOLLOWS, EmbeddedEngine
+from esbench.engine.embedded import EmbeddedEngine
+from esbench.engine.guarded import LOG_FOLLOWS
 from esbench.errors import EsbenchError, RaceError
 from esbench.race.apart import has_prefixes
 from esbench.race.interrupts import Interrupts
