@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,40 +62,76 @@ class StepTelemetry(Protocol):
     def news(self) -> Said: ...
 
 
+@dataclass(frozen=True)
+class WatchedRace:
+    """The parts of a race that telemetry needs. `clock`: in seconds; `workers`: the process ids of the load workers."""
+
+    recording: RecordWriter
+    track: Track
+    audience: Listener
+    clock: Callable[[], float]
+    workers: tuple[int, ...]
+
+
 class RaceTarget(Protocol):
-    """The clusters or the server of a race; `clusters` has each of them by its name."""
+    """The clusters or the server of a race, a subclass for each kind. `name`: of the one that is asked, for tasks."""
+
+    info: ClusterInfo
+    name: str = DEFAULT_CLUSTER
 
     @property
-    def clusters(self) -> Mapping[str, RaceTarget]: ...
-    @property
-    def info(self) -> ClusterInfo: ...
+    def clusters(self) -> Mapping[str, RaceTarget]:
+        """Each of the clusters by its name."""
+        return {self.name: self}
+
     @property
     def client(self) -> AskedServer: ...
+
     @property
-    def needs_download(self) -> bool: ...
+    def needs_download(self) -> bool:
+        """True if the node that the race starts has to be downloaded first."""
+        return False
+
     @property
-    def pids(self) -> dict[str, int]: ...
+    def health(self) -> str:
+        """The health of an external cluster; "" of any other server, and of a node that the race starts."""
+        return ""
+
     @property
-    def health(self) -> str: ...
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes, /) -> None: ...
-    def start(self, recording: RecordWriter, /) -> Target: ...
-    def telemetry(
-        self,
-        recording: RecordWriter,
-        track: Track,
-        audience: Listener,
-        clock: Callable[[], float],
-        workers: tuple[int, ...],
-        /,
-    ) -> AbstractContextManager[StepTelemetry]: ...
-    def questions(self, context: TaskContext, types: OperationTypes, /) -> Sequence[AskedRequest]: ...
-    def settle(self) -> None: ...
-    def finish(self, recording: RecordWriter, track: Track, /) -> None: ...
-    def explain(self, error: EsbenchError, /) -> str: ...
-    def facts(self) -> Mapping[str, ClusterFacts]: ...
+    def pids(self) -> dict[str, int]:
+        """The process ids of the nodes that the race starts, by node name."""
+        return {}
+
+    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+        """Raise an error if the challenge cannot be raced here, as far as that can be said before the start."""
+        return
+
+    def start(self, recording: RecordWriter) -> Target:
+        """Start what the race starts; return what load workers need to send to it."""
+
+    def telemetry(self, race: WatchedRace) -> AbstractContextManager[StepTelemetry]:
+        """Run the telemetry devices while the steps run; put their results into the record, however that ends."""
+
+    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
+        """Return the requests of a task to ask once more. Raises NotComparable if its replies are not compared."""
+
+    def settle(self) -> None:
+        """Wait until no request waits in a queue of the server, as far as that is known."""
+        return
+
+    def finish(self, recording: RecordWriter, track: Track) -> None:
+        """Put the state after the race into the record."""
+        return
+
+    def explain(self, error: EsbenchError) -> str:
+        """Return an error's text, with the reason if a server that the race started has died."""
+        return str(error)
+
+    def facts(self) -> Mapping[str, ClusterFacts]:
+        """Return the facts for the record, by the names of the clusters, as far as they are known now."""
 
 
-class RacedCluster:
+class RacedCluster(RaceTarget):
     """A cluster for the length of a race. An external one is connected at once, a node is started by `start`.
 
     `name`: by which tasks name it. A `node` that runs already is used as it is, and its owner stops it. At the end of
@@ -113,7 +149,7 @@ class RacedCluster:
         name: str = DEFAULT_CLUSTER,
     ) -> None:
         self._options = options
-        self._name = name
+        self.name = name
         self._progress = progress
         self._folder = folder
         self._stack = stack
@@ -133,23 +169,20 @@ class RacedCluster:
             self.info = ClusterInfo(*self._engine.identity())
 
     @property
-    def clusters(self) -> Mapping[str, RaceTarget]:
-        return {self._name: self}
+    def client(self) -> Cluster:
+        return self._client
 
     @property
     def needs_download(self) -> bool:
-        """True if the node that the race starts has to be downloaded first."""
         return isinstance(self._engine, EmbeddedEngine) and self._engine.needs_download
 
     @property
     def health(self) -> str:
-        """The health of an external cluster; "" of a node that the race starts."""
         is_known = self._options.hosts and self.info.build_flavor != SERVERLESS
         return str(self.client.health()["status"]) if is_known else ""
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of embedded nodes, by node name."""
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
@@ -188,7 +221,6 @@ class RacedCluster:
         return Target(self._hosts, client_options, self.info.dialect)
 
     def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
-        """Return the requests of a task to ask once more. Raises NotComparable if its replies are not compared."""
         return http_questions(context, types, self.client)
 
     def settle(self) -> None:
@@ -208,49 +240,33 @@ class RacedCluster:
         return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)
 
     @contextmanager
-    def telemetry(
-        self,
-        recording: RecordWriter,
-        track: Track,
-        audience: Listener,
-        clock: Callable[[], float],
-        workers: tuple[int, ...],
-    ) -> Iterator[Telemetry]:
-        """Run the telemetry devices while the steps run; put their results into the record, however that ends.
-
-        `clock` is the race's, in seconds; `workers` are the process ids of the load workers.
-        """
+    def telemetry(self, race: WatchedRace) -> Iterator[Telemetry]:
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
         with Cluster(self.client.urls, limited) as cluster:
-            scene = Scene(cluster, self.info, track.targets, self._folder.logs, self.pids, workers)
-            with watching(
-                *(self._options, scene, self._progress, recording, audience, clock, self.facts),
-                cluster=self._name,
-            ) as telemetry:
+            scene = Scene(cluster, self.info, race.track.targets, self._folder.logs, self.pids, race.workers)
+            with watching(self._options, scene, self._progress, race, self.facts, self.name) as telemetry:
                 yield telemetry
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the state of the cluster after the race into the record, with warnings about interference."""
         names = track.targets
-        facts = recording.record.clusters[self._name]
+        facts = recording.record.clusters[self.name]
         try:
             facts = replace(facts, indices=self.client.indices_facts(names, timeout_s=FACTS_TIMEOUT_S))
         except ClusterError as error:
             recording.warn(f"no facts about the indices: {error}")
         after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
-        recording.keep_cluster(self._name, facts)
+        recording.keep_cluster(self.name, facts)
         own, others = {*names, *facts.indices}, self._options.other_prefixes
         recording.warn(*after.notes, *disturbed(self._before, after, own, others))
 
     def explain(self, error: EsbenchError) -> str:
-        """Return an error's text, with the reason if an embedded node has died."""
         died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None
         return f"{error}\n{died}" if died else str(error)
 
     def facts(self) -> Mapping[str, ClusterFacts]:
-        """Return the facts about the cluster for the record, by its name, as far as they are known now."""
         endpoint = self._endpoint
         facts = ClusterFacts(
             pipeline=self._engine.pipeline,
@@ -263,10 +279,10 @@ class RacedCluster:
             settings=endpoint.settings if endpoint else {},
             addresses=addresses_by_name(self._hosts),
         )
-        return {self._name: cluster_state.described(facts, self._before)}
+        return {self.name: cluster_state.described(facts, self._before)}
 
     def _connect(self, endpoint: Endpoint) -> ClusterInfo:
-        self.client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
+        self._client = self._stack.enter_context(Cluster(endpoint.urls, self._options.client_options))
         info = self.client.info()
         try:
             self._nodes = self.client.nodes()
@@ -280,17 +296,15 @@ def watching(
     options: RaceOptions,
     scene: Scene,
     progress: Progress,
-    recording: RecordWriter,
-    audience: Listener,
-    clock: Callable[[], float],
+    race: WatchedRace,
     facts: Callable[[], Mapping[str, ClusterFacts]],
-    *,
     cluster: str = DEFAULT_CLUSTER,
 ) -> Iterator[Telemetry]:
     """Run the chosen telemetry devices in a scene; put their results into the record, however that ends.
 
     `facts` returns those about the cluster or server of this name as they are known at the end.
     """
+    recording = race.recording
 
     def named(device: str) -> str:
         return device if cluster == DEFAULT_CLUSTER else f"{device} [{cluster}]"
@@ -298,10 +312,10 @@ def watching(
     def keep(device: str, reading: Reading, time_s: float) -> None:
         device = named(device)
         recording.readings.add(reading.columns(device), time_s, reading.figures)
-        audience.read(device, reading)
+        race.audience.read(device, reading)
 
     devices = [chosen.kind(scene, chosen.params) for chosen in options.telemetry]
-    telemetry = Telemetry(scene.asked, scene.targets, devices, clock, keep, cluster)
+    telemetry = Telemetry(scene.asked, scene.targets, devices, race.clock, keep, cluster)
     try:
         with telemetry:
             yield telemetry

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from esbench.cluster.client import Cluster, ClusterInfo
-from esbench.errors import EsbenchError, TrackError, did_you_mean
-from esbench.events.listeners import Listener
+from esbench.cluster.client import Cluster
+from esbench.errors import TrackError, did_you_mean
 from esbench.load.messages import Target
-from esbench.model import DEFAULT_CLUSTER, Challenge, Track
+from esbench.model import DEFAULT_CLUSTER, Track
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
-from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry
+from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
 from esbench.record.model import ClusterFacts
@@ -21,38 +20,28 @@ from esbench.telemetry.device import Pulse, TaskSpan
 from esbench.telemetry.watch import Said
 
 
-class RacedClusters:
+class RacedClusters(RaceTarget):
     """Several clusters of the user's, by name, for the length of a race; what is asked of one is asked of the default.
 
     The track is rendered for the default one's version.
     """
 
     def __init__(self, clusters: Mapping[str, RacedCluster]) -> None:
-        self.clusters: Mapping[str, RaceTarget] = clusters
+        self._clusters = clusters
         self._default = clusters[DEFAULT_CLUSTER]
+        self.info = self._default.info
 
     @property
-    def info(self) -> ClusterInfo:
-        return self._default.info
+    def clusters(self) -> Mapping[str, RaceTarget]:
+        return self._clusters
 
     @property
     def client(self) -> Cluster:
         return self._default.client
 
     @property
-    def needs_download(self) -> bool:
-        return False
-
-    @property
-    def pids(self) -> dict[str, int]:
-        return {}
-
-    @property
     def health(self) -> str:
         return self._default.health
-
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
-        """Do nothing: clusters of the user's are not checked."""
 
     def start(self, recording: RecordWriter) -> Target:
         targets = {name: cluster.start(recording) for name, cluster in self.clusters.items()}
@@ -66,29 +55,13 @@ class RacedClusters:
             cluster.settle()
 
     @contextmanager
-    def telemetry(
-        self,
-        recording: RecordWriter,
-        track: Track,
-        audience: Listener,
-        clock: Callable[[], float],
-        workers: tuple[int, ...],
-    ) -> Iterator[Telemetries]:
-        """Run the telemetry devices of each cluster while the steps run, as `RacedCluster.telemetry`."""
+    def telemetry(self, race: WatchedRace) -> Iterator[Telemetries]:
         with ExitStack() as stack:
-            yield Telemetries(
-                [
-                    stack.enter_context(cluster.telemetry(recording, track, audience, clock, workers))
-                    for cluster in self.clusters.values()
-                ]
-            )
+            yield Telemetries([stack.enter_context(cluster.telemetry(race)) for cluster in self.clusters.values()])
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         for cluster in self.clusters.values():
             cluster.finish(recording, track)
-
-    def explain(self, error: EsbenchError) -> str:
-        return self._default.explain(error)
 
     def facts(self) -> Mapping[str, ClusterFacts]:
         return {name: facts for cluster in self.clusters.values() for name, facts in cluster.facts().items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,14 +13,13 @@ from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import Host, parse_sql_host
 from esbench.engine.database import DatabaseEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
-from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
-from esbench.model import DEFAULT_CLUSTER, Challenge, Track
+from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
-from esbench.race.cluster import RaceTarget, embedded_options, watching
+from esbench.race.cluster import RaceTarget, WatchedRace, embedded_options, watching
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
@@ -36,15 +35,12 @@ from esbench.telemetry.device import Scene
 from esbench.telemetry.watch import Telemetry
 
 
-class RacedDatabase:
+class RacedDatabase(RaceTarget):
     """A SQL server for the length of a race. One of the user's is connected at once, another is started by `start`.
 
     At the end of `stack` a server that was started is stopped. Raises UsageError without the library or for wrong
     options, ClusterError for a server that cannot be raced, EngineError for one that is not installed.
     """
-
-    needs_download = False
-    health = ""
 
     def __init__(self, options: RaceOptions, progress: Progress, folder: RaceFolder, stack: ExitStack) -> None:
         library()
@@ -71,10 +67,6 @@ class RacedDatabase:
             self.info = ClusterInfo(program.product, program.version)
 
     @property
-    def clusters(self) -> Mapping[str, RaceTarget]:
-        return {DEFAULT_CLUSTER: self}
-
-    @property
     def client(self) -> Database:
         """The server outside of the measurement. RuntimeError before `start` of one that the race starts."""
         if self._database is None:
@@ -83,7 +75,6 @@ class RacedDatabase:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process id of a server that the race has started, by its name."""
         pid = self._engine.pid if self._engine else None
         return {} if pid is None else {"node-0": pid}
 
@@ -119,24 +110,10 @@ class RacedDatabase:
         """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
         return sql_questions(context, self.client)
 
-    def settle(self) -> None:
-        """Do nothing: each connection has one statement at a time, and no queue outlives a task."""
-
-    @contextmanager
-    def telemetry(
-        self,
-        recording: RecordWriter,
-        track: Track,
-        audience: Listener,
-        clock: Callable[[], float],
-        workers: tuple[int, ...],
-    ) -> Iterator[Telemetry]:
+    def telemetry(self, race: WatchedRace) -> AbstractContextManager[Telemetry]:
         """Run the telemetry devices that ask no cluster while the steps run; put their results into the record."""
-        scene = Scene(None, self.info, track.targets, self._folder.logs, self.pids, workers)
-        with watching(
-            *(self._options, scene, self._progress, recording, audience, clock, self.facts),
-        ) as telemetry:
-            yield telemetry
+        scene = Scene(None, self.info, race.track.targets, self._folder.logs, self.pids, race.workers)
+        return watching(self._options, scene, self._progress, race, self.facts)
 
     def finish(self, recording: RecordWriter, track: Track) -> None:
         """Put the tables after the race into the record, their rows and bytes, and what the server has done in it."""
@@ -146,16 +123,14 @@ class RacedDatabase:
             recording.warn(f"no facts about the tables: {error}")
             return
         statistics = work(self._before, counters, sum(table["store_bytes"] for table in tables.values()))
-        facts = recording.record.clusters[DEFAULT_CLUSTER]
-        recording.keep_cluster(DEFAULT_CLUSTER, replace(facts, indices=tables, statistics=statistics))
+        facts = recording.record.clusters[self.name]
+        recording.keep_cluster(self.name, replace(facts, indices=tables, statistics=statistics))
 
     def explain(self, error: EsbenchError) -> str:
-        """Return an error's text, with the reason if the race's server has died."""
         died = self._engine.failure() if self._engine else None
         return f"{error}\n{died}" if died else str(error)
 
     def facts(self) -> Mapping[str, ClusterFacts]:
-        """Return the facts about the server for the record, as far as they are known now."""
         facts = ClusterFacts(
             pipeline="benchmark-only" if self._engine is None else self._engine.pipeline,
             hosts=(self._database.host.url,) if self._database else (),
@@ -168,7 +143,7 @@ class RacedDatabase:
             addresses=addresses_by_name([self._database.host] if self._database else []),
             cluster_settings=self._server_settings,
         )
-        return {DEFAULT_CLUSTER: facts}
+        return {self.name: facts}
 
     def _nodes(self) -> tuple[NodeFacts, ...]:
         """Return the server as a node; of one that the race runs, with this host's cores, memory and file system."""

@@ -29,7 +29,7 @@ from esbench.load.messages import Stock, Target
 from esbench.model import DEFAULT_CLUSTER, Step
 from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
-from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry
+from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.clusters import RacedClusters, no_such_cluster
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
@@ -38,7 +38,7 @@ from esbench.race.pace import Pace
 from esbench.race.recording import RecordWriter, now
 from esbench.race.server import RacedServer
 from esbench.race.steps import PreparedRace, Steps
-from esbench.race.targets import FoundIndex, RacedTargets
+from esbench.race.targets import ClusterTargets, FoundIndex, targets_of
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
 from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
@@ -83,8 +83,8 @@ def run(
             warnings += coordinator.warnings
             cluster = _raced_cluster(options, progress, folder, stack, node)
             raced = _raced_track(options, cluster, types, progress, pace, steps)
-            targets = RacedTargets(options, raced, cluster)
-            lock.claim(targets.claims)
+            targets = targets_of(options, raced, cluster)
+            lock.claim([each.claim for each in targets])
             warnings += _checked(targets, options, pace)
         for warning in warnings:
             progress.warn(warning)
@@ -98,7 +98,8 @@ def run(
                 target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
             clock = partial(_seconds_since, epoch_ns)
-            with cluster.telemetry(recording, raced.track, audience, clock, coordinator.pids) as telemetry:
+            watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
+            with cluster.telemetry(watched) as telemetry:
                 reads = ReadTasks(
                     *(options, raced.types, target, stock),
                     *(cluster, coordinator, folder, progress),
@@ -118,7 +119,7 @@ def run(
                     recording.keep_search(steps.search)
                 reads.ask()
             cluster.finish(recording, raced.track)
-            recording.warn(*targets.remember(raced.challenge.steps))
+            recording.warn(*(said for each in targets for said in each.remember(raced.challenge.steps)))
         return recording.record
 
 
@@ -132,7 +133,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
     with ExitStack() as stack:
         _of_workers(options)
         cluster, raced = _reached(options, types, progress, stack, steps)
-        _checked(RacedTargets(options, raced, cluster), options, Pace())
+        _checked(targets_of(options, raced, cluster), options, Pace())
         return raced
 
 
@@ -162,15 +163,17 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
     options = _knowing_secrets(options)
     with ExitStack() as stack:
         cluster, raced = _reached(options, types, progress, stack, steps)
-        targets, refusal = RacedTargets(options, raced, cluster), None
+        targets, refusal = targets_of(options, raced, cluster), None
         warnings = (*_of_workers(options), *raced.warnings)
         try:
             warnings += _checked(targets, options, Pace())
         except RaceError as error:
             refusal = error
+        deleted = tuple(dict.fromkeys(name for each in targets for name in each.deleted))
+        found = tuple(index for each in targets for index in each.found())
         return RacePlan(
-            *(raced, cluster.info, cluster.needs_download, targets.deleted),
-            *(targets.found(), cluster.health, refusal, warnings),
+            *(raced, cluster.info, cluster.needs_download, deleted),
+            *(found, cluster.health, refusal, warnings),
         )
 
 
@@ -323,7 +326,7 @@ class _Load:
     recording: RecordWriter
     audience: Listener
     telemetry: StepTelemetry
-    targets: RacedTargets
+    targets: tuple[ClusterTargets, ...]
 
     def run(self, number: int, step: Step) -> None:
         """Run a step. If it is cut short, keep what it measured before raising the error again."""
@@ -359,7 +362,7 @@ class _Load:
     def _end(self, number: int, step: Step, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.recording.tell(self.telemetry.news())
-        self.recording.warn(*self.targets.remember([step]))
+        self.recording.warn(*(said for each in self.targets for said in each.remember([step])))
 
 
 def _first_record(
@@ -431,15 +434,15 @@ def _see_to_other_races(options: RaceOptions, pace: Pace, progress: Progress) ->
         )
 
 
-def _checked(targets: RacedTargets, options: RaceOptions, pace: Pace) -> tuple[str, ...]:
+def _checked(targets: Sequence[ClusterTargets], options: RaceOptions, pace: Pace) -> tuple[str, ...]:
     """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
     own = {options.race_id, *pace.siblings}
     for race in () if options.kill_running_processes else other_races(options.home, own):
-        pairs = product(targets.claims, race.claims)
+        pairs = product((each.claim for each in targets), race.claims)
         if shared := [name for ours, theirs in pairs for name in ours.shared_with(theirs)]:
             what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"
             raise RaceError(what, hint="wait until it has ended, or end it with --kill-running-processes")
-    return targets.check()
+    return tuple(sentence for each in targets for sentence in each.check())
 
 
 @contextmanager

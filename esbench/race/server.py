@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import Host
-from esbench.errors import EsbenchError, UsageError
-from esbench.events.listeners import Listener
+from esbench.errors import UsageError
 from esbench.load.messages import Target
-from esbench.model import DEFAULT_CLUSTER, Challenge, Track
+from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable
 from esbench.operations.base import TaskContext
-from esbench.race.cluster import RaceTarget
+from esbench.race.cluster import RaceTarget, WatchedRace
 from esbench.race.options import RaceOptions
 from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
@@ -27,26 +25,19 @@ from esbench.telemetry.watch import Telemetry
 _CONNECT_S = 3.0
 
 
-class RacedServer:
+class RacedServer(RaceTarget):
     """Any HTTP server for the length of a race. It has no version, no telemetry and no indices.
 
     Raises UsageError without hosts.
     """
 
     info = ClusterInfo(HTTP, "")
-    needs_download = False
-    health = ""
 
     def __init__(self, options: RaceOptions) -> None:
         if not options.hosts:
             raise UsageError(f"--pipeline={HTTP} needs --target-hosts")
         self._options = options
         self._hosts: tuple[Host, ...] = ()
-        self.pids: dict[str, int] = {}
-
-    @property
-    def clusters(self) -> Mapping[str, RaceTarget]:
-        return {DEFAULT_CLUSTER: self}
 
     @property
     def client(self) -> Cluster:
@@ -71,31 +62,13 @@ class RacedServer:
                 raise explain_connection_failure(error, host.url, _CONNECT_S) from error
         return Target(self._hosts, self._options.client_options, self.info.dialect, any_server=True)
 
-    @contextmanager
-    def telemetry(
-        self,
-        recording: RecordWriter,
-        track: Track,
-        audience: Listener,
-        clock: Callable[[], float],
-        workers: tuple[int, ...],
-    ) -> Iterator[Telemetry]:
-        """Run a telemetry that watches nothing."""
-        with Telemetry(None, (), (), clock, lambda device, reading, time_s: None) as telemetry:
-            yield telemetry
+    def telemetry(self, race: WatchedRace) -> Telemetry:
+        """Return a telemetry that watches nothing."""
+        return Telemetry(None, (), (), race.clock, lambda device, reading, time_s: None)
 
     def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
         """Raise NotComparable: the form of replies is not known."""
         raise NotComparable("an HTTP server's replies have no known form")
-
-    def settle(self) -> None:
-        """Do nothing: what waits in the server is not known."""
-
-    def finish(self, recording: RecordWriter, track: Track) -> None:
-        """Do nothing: the state of a server is not asked for."""
-
-    def explain(self, error: EsbenchError) -> str:
-        return str(error)
 
     def facts(self) -> Mapping[str, ClusterFacts]:
         """Return the facts about the server for the record: its hosts."""
@@ -106,4 +79,4 @@ class RacedServer:
             version=self.info.version,
             addresses=addresses_by_name(self._hosts),
         )
-        return {DEFAULT_CLUSTER: facts}
+        return {self.name: facts}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from esbench.cluster.client import IndexIdentity
@@ -39,42 +39,6 @@ class FoundIndex:
         docs = "unknown documents" if self.docs is None else f"{self.docs:,} document{'' if self.docs == 1 else 's'}"
         size = "" if self.store_bytes is None else f", {format_bytes(self.store_bytes)}"
         return f'"{self.name}" ({docs}{size})'
-
-
-class RacedTargets:
-    """The targets of a race in all of its clusters."""
-
-    def __init__(self, options: RaceOptions, raced: RacedTrack, cluster: RaceTarget) -> None:
-        self._parts = [ClusterTargets(options, raced, cluster.clusters[DEFAULT_CLUSTER], DEFAULT_CLUSTER)]
-        self._parts += [
-            ClusterTargets(options.of_other(name), raced, cluster.clusters[name], name) for name in options.others
-        ]
-
-    @property
-    def deleted(self) -> tuple[str, ...]:
-        """The targets that the race deletes with their documents, except by Python of the track or raw requests."""
-        return tuple(dict.fromkeys(name for part in self._parts for name in part.deleted))
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The part of each cluster that the race uses, for races beside it."""
-        return tuple(part.claim for part in self._parts)
-
-    def check(self) -> tuple[str, ...]:
-        """Return a sentence for each index that the race deletes though esbench did not make it.
-
-        Raises as `ClusterTargets.check`.
-        """
-        return tuple(sentence for part in self._parts for sentence in part.check())
-
-    def found(self) -> tuple[FoundIndex, ...]:
-        """Return the race's indices that are there now in clusters of the user's. ClusterError if one does not say."""
-        return tuple(index for part in self._parts for index in part.found())
-
-    def remember(self, steps: Sequence[Step]) -> Iterator[str]:
-        """Remember the indices that the race has made, as `ClusterTargets.remember`."""
-        for part in self._parts:
-            yield from part.remember(steps)
 
 
 class ClusterTargets:
@@ -210,3 +174,9 @@ class ClusterTargets:
                 if not self._identities([index]):
                     what = f'there is no index "{index}" on {self._options.hosts[0]}'
                     raise RaceError(what, where=f'task "{task.name}"', hint="race the tasks that make it, too")
+
+
+def targets_of(options: RaceOptions, raced: RacedTrack, cluster: RaceTarget) -> tuple[ClusterTargets, ...]:
+    """Return the targets of a race in each of its clusters."""
+    of_clusters = {DEFAULT_CLUSTER: options, **{name: options.of_other(name) for name in options.others}}
+    return tuple(ClusterTargets(own, raced, cluster.clusters[name], name) for name, own in of_clusters.items())
