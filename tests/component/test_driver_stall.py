@@ -116,7 +116,9 @@ def test_with_many_clients_all_of_it_is_service_time(results: dict[str, TaskResu
     many = results["many clients"]
     assert many.waited_ratio == 0
     assert late_ms(many, "client_wait") == []
-    assert len(late_ms(many, "service_time", 250)) == len(late_ms(many, "latency", 250)) > 20
+    service, latency = late_ms(many, "service_time", 250), late_ms(many, "latency", 250)
+    assert len(service) > 20
+    assert len(latency) - len(service) in (0, 1)  # a lag of 2 ms takes one of them below 250
     assert many.client_wait_ms is not None
     assert many.client_wait_ms["max"] == 0
 
