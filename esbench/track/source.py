@@ -15,12 +15,14 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from esbench.errors import TrackError, closest, nearest
+from esbench.errors.short import beginning
 from esbench.model import leaves_folder
 
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
 OUTSIDE = "is outside of the folders of the track and of those beside it"
 TRACK_FILES = ("track.yml", "track.yaml", "track.json")
+_MOST_SHOWN = 160  # characters of a line: a file of minified JSON has one
 _MOST_PATHS = 2000  # a track file may lie in a folder of everything else
 _COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
 
@@ -39,20 +41,30 @@ class Location:
     def error(self, what: str, column: int, rendered: str | None = None, hint: str = "") -> TrackError:
         """Return an error that shows this line below its sentence, with a caret under `column` (from 0).
 
-        The column counts in `rendered`, where the line was rendered to something else; both are shown then.
+        The column counts in `rendered`, where the line was rendered to something else; both are shown then. Of a long
+        line the part around the column is shown.
         """
         gutter, source = f"{self.line:>5} | ", self.text.replace("\t", " ")
         line = source if rendered is None else rendered.replace("\t", " ")
-        rows = [f"{what} ({hint})" if hint else what, gutter + source]
+        rows = [f"{what} ({hint})" if hint else what]
         if line != source:
+            rows.append(gutter + beginning(source, _MOST_SHOWN))
             gutter = "rendered: "
-            rows.append(gutter + line)
+        line, column = _part(line, column)
+        rows.append(gutter + line)
         rows.append(" " * (len(gutter) + column) + "^")
         return TrackError("\n".join(rows), where=str(self))
 
     def error_at(self, what: str, word: str, hint: str = "") -> TrackError:
         """Return an error that shows this line, with a caret under the first `word` of it, else at its beginning."""
         return self.error(what, max(0, self.text.find(word)), hint=hint)
+
+
+def _part(line: str, column: int) -> tuple[str, int]:
+    """Return the part of a line around a column, and where the column is in it; dots stand for what is left out."""
+    begin = max(0, min(column - _MOST_SHOWN // 2, len(line) - _MOST_SHOWN))
+    before, after = "..." if begin else "", "..." if begin + _MOST_SHOWN < len(line) else ""
+    return before + line[begin : begin + _MOST_SHOWN] + after, column - begin + len(before)
 
 
 @dataclass(frozen=True)

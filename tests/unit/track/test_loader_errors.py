@@ -101,6 +101,16 @@ def test_error_in_a_collected_part_names_the_part_and_shows_what_was_rendered(tm
     )
 
 
+def test_of_a_long_line_the_part_around_the_fault_is_shown(tmp_path: Path) -> None:
+    tasks = ", ".join(['{"operation": "refresh"}'] * 500)
+    what, shown, caret = failure(tmp_path, f'{{"schedule": [{tasks} {tasks}]}}', ".json").splitlines()
+    assert what.startswith("track.json:1: not valid JSON: a comma is missing")
+    assert shown.startswith("    1 | ...")
+    assert shown.endswith("...")
+    assert len(shown) < 200
+    assert shown[: caret.index("^")].endswith('{"operation": "refresh"} ')
+
+
 def test_lines_are_found_behind_loops_that_rendered_more_of_them(tmp_path: Path) -> None:
     loop = "{% for i in range(9) %}\n  - {operation: refresh, name: r{{ i }}}\n{% endfor %}\n"
     text = f"schedule:\n{loop}  - operation: refesh\n"
