@@ -13,7 +13,7 @@ from esbench.operations import OperationTypes
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track, read_track, track_file
-from esbench.track.python_part import python_entry
+from esbench.track.python_part import python_entry, python_files
 from esbench.track.rendering import RenderContext
 
 if TYPE_CHECKING:
@@ -70,18 +70,19 @@ def load_with_python(
     path, plugins = track_file(path, "the track"), None
     document = read_track(path, context)
     progress = progress or Progress()
-    if (entry := python_entry(path.parent)) is not None:
+    if code := python_files(path.parent):
         if no_python:
-            raise UsageError("the track runs its own Python", where=str(entry), hint="--no-python refuses it")
+            entry = str(python_entry(path.parent))
+            raise UsageError("the track runs its own Python", where=entry, hint="--no-python refuses it")
         from esbench.rally_python.dependencies import Libraries, libraries_folder
         from esbench.rally_python.loading import load_plugins, name_new_code
         from esbench.rally_python.operations import TrackOperationTypes
 
-        name_new_code(path.parent, home, progress.insist)
+        name_new_code(path.parent, code, home, progress.insist)
         with faults.apart():
             libraries = Libraries(libraries_folder(home), install_dependencies, progress.say)
             libraries.provide(document.find("dependencies"))
             plugins = load_plugins(path.parent, libraries.folder)
         types = TrackOperationTypes(types)
-    track = load_track(document, types, test_mode=test_mode, faults=faults, python=plugins)
+    track = load_track(document, types, test_mode=test_mode, faults=faults, code=code, python=plugins)
     return LoadedTrack(track, document, types, plugins)

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,7 @@ from esbench.rally_python import esrally
 from esbench.rally_python.parameter_sources import BulkIndexParamSource
 from esbench.record.private import open_private, private_folder
 from esbench.registry import Registry
-from esbench.track.python_part import PythonPart, python_entry, python_files
+from esbench.track.python_part import PythonPart, python_entry
 
 _MOST_FRAMES = 8
 # Its own quotes within an f-string, which Python reads from 3.12 on.
@@ -194,13 +194,14 @@ class TrackRegistry:
         self._plugins.validators[challenge] = validator
 
 
-def name_new_code(folder: Path, home: Path, say: Callable[[str], None]) -> None:
+def name_new_code(folder: Path, code: Sequence[Path], home: Path, say: Callable[[str], None]) -> None:
     """Say which file of a track's folder runs as code, the first time that its code is met, and when it has changed.
 
-    The digests of known code are in the file `known-code` of esbench's home, one a line.
+    `code`: the Python files of the track in `folder`. The digests of known code are in the file `known-code` of
+    esbench's home, one a line.
     """
     digest = hashlib.sha256()
-    for file in python_files(folder):
+    for file in code:
         digest.update(f"{os.path.relpath(file, folder)}\0".encode() + file.read_bytes())
     known = home / "known-code"
     if known.is_file() and digest.hexdigest() in known.read_text("utf-8").split():

@@ -11,7 +11,7 @@ from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
 from esbench.requests.templates import Draw, Layout, RequestTemplate
-from esbench.requests.variables import ValueSource, make_sources, sequence_of
+from esbench.requests.variables import ValueSource, keep_positions, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
 
@@ -87,9 +87,7 @@ class TemplateProgram:
         return program
 
     def close(self) -> None:
-        for source in self._by_name.values():
-            if (sequence := sequence_of(source)) is not None:
-                self._ledger.advance(sequence.key, sequence.next_value)
+        keep_positions(self._by_name.values(), self._ledger)
 
 
 class TemplateClientProgram:

@@ -10,7 +10,7 @@ import base64
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +25,7 @@ from esbench.corpus.prepared import documents_of
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
+from esbench.requests.ledger import Ledger
 from esbench.requests.templates import Encoding, encode, encode_rows
 from esbench.requests.time_format import time_writer
 
@@ -458,6 +459,12 @@ def _replacing(variable: Variable, places: Places, context: RequestContext, elem
 def sequence_of(source: ValueSource) -> SequenceSource | None:
     """Return the sequence whose numbers a source draws; None if it draws something else."""
     return source if isinstance(source, SequenceSource) else source.sequence if isinstance(source, Drawn) else None
+
+
+def keep_positions(sources: Iterable[ValueSource], ledger: Ledger) -> None:
+    """Enter into the ledger which numbers of sequences the sources have drawn."""
+    for sequence in filter(None, map(sequence_of, sources)):
+        ledger.advance(sequence.key, sequence.next_value)
 
 
 def _bad(variable: Variable, what: str, hint: str = "") -> TrackError:

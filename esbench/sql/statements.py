@@ -12,7 +12,7 @@ from esbench.errors import TrackError
 from esbench.requests.context import RequestContext
 from esbench.requests.templates import Draw, Encoding, Layout, Slot
 from esbench.requests.templates import parse as parse_slots
-from esbench.requests.variables import ValueSource, make_sources, sequence_of
+from esbench.requests.variables import ValueSource, keep_positions, make_sources
 from esbench.sql.tuples import parameter
 
 _QUOTED = re.compile(r"""'(\$\[\[[^]]*\]\])'|"(\$\[\[[^]]*\]\])\"""")
@@ -70,9 +70,7 @@ class Values:
 
     def close(self) -> None:
         """Enter into the ledger which numbers of sequences were drawn."""
-        for source in self._by_name.values():
-            if (sequence := sequence_of(source)) is not None:
-                self._ledger.advance(sequence.key, sequence.next_value)
+        keep_positions(self._by_name.values(), self._ledger)
 
 
 def quoted_name(name: str) -> str:

@@ -5,7 +5,7 @@ It reads files of the track's folder only; corpora are prepared elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Templ
 from esbench.track import features, schema, testmode
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
-from esbench.track.python_part import PythonPart, python_entry, python_files
+from esbench.track.python_part import PythonPart
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.selection import for_serverless
 from esbench.track.source import JSON_SUFFIXES, OUTSIDE, TRACK_FILES, YAML_SUFFIXES, file_in
@@ -40,13 +40,14 @@ def load_track(
     *,
     test_mode: bool = False,
     faults: Faults | None = None,
+    code: Sequence[Path] = (),
     python: PythonPart | None = None,
 ) -> Track:
     """Check and build the track of a file that was read.
 
-    Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `python` is its
-    Python part; without it, nothing that depends on that is judged. Where `faults` are gathered, it raises only a fault
-    that hides all the rest, and the track lacks what could not be built.
+    Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `code` are the
+    files of its Python part, `python` is that part; without it, nothing that depends on that is judged. Where `faults`
+    are gathered, it raises only a fault that hides all the rest, and the track lacks what could not be built.
     """
     faults = faults or Faults()
     renderer = node.rendered.renderer
@@ -78,7 +79,7 @@ def load_track(
         params=node.get("parameters") or {},
         faults=faults,
         python=python,
-        lacks_code=python is None and python_entry(path.parent) is not None,
+        lacks_code=python is None and bool(code),
         known_corpora=known_corpora,
     )
     faults.each(builder.operation, builder.operations.values())
@@ -98,7 +99,7 @@ def load_track(
         name=name,
         path=path,
         description=node.get("description", ""),
-        digest=renderer.digest(python_files(path.parent)),
+        digest=renderer.digest(code),
         challenges=challenges,
         indices=indices,
         corpora=corpora,

@@ -208,14 +208,12 @@ class TrackRenderer:
     def __init__(self, root: Path, context: RenderContext) -> None:
         self.files = SourceFiles(root)
         self.context = context
-        self._rendered: list[str] = []
 
     def render(self, name: str) -> Rendered:
         """Render a template (a path below the root).
 
         Raises TrackError, which shows the line where it failed, or UsageError if it refuses a track parameter (`fail`).
         """
-        self._rendered.append(name)
         self.files.source(name)
         try:
             return Rendered(name, self._text(name), self)
@@ -255,7 +253,7 @@ class TrackRenderer:
         environment = self._environment()
         asked: set[str] = set()
         seen = {_HELPERS_NAME}
-        todo = [*self._rendered, *self.files.names, *further]  # a computed name is known once it was read
+        todo = [*self.files.read, *further]  # also parts whose names are computed
         while todo:
             name = todo.pop()
             if name in seen or not (self.files.root / name).is_file():
@@ -319,7 +317,7 @@ class TrackRenderer:
         return is_open[-1] if is_open else None
 
     def _macros(self) -> set[str]:
-        texts = [_HELPERS, *(source.text for source in self.files.read)]
+        texts = [_HELPERS, *(source.text for source in self.files.read.values())]
         return {name for text in texts for name in re.findall(r"\{%-?\s*macro\s+(\w+)", text)}
 
     def _remedy(self, what: str) -> str:

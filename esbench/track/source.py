@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os.path
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -97,14 +97,9 @@ class SourceFiles:
         return self._sources[name]
 
     @property
-    def read(self) -> tuple[TemplateSource, ...]:
-        """The templates that have been read so far."""
-        return tuple(self._sources.values())
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the templates that have been read so far."""
-        return tuple(self._sources)
+    def read(self) -> Mapping[str, TemplateSource]:
+        """The templates that have been read so far, by name."""
+        return self._sources
 
     def depend_on(self, name: str) -> None:
         """Let the digest depend on a file that is no template."""
