@@ -247,8 +247,9 @@ def test_a_worker_that_is_stopped_while_it_prepares_is_ended(server: NullServer,
 
 
 def test_workers_end_with_the_driver(server: NullServer, tmp_path: Path) -> None:
-    server.use({"rules": [{"fault": "hang"}]})
     with Driver(tmp_path, workers=2, drain_s=0.2) as driver:
+        driver.run(server.url, get(clients=600, iterations=1))  # a process has no command line before its exec ends
+        server.use({"rules": [{"fault": "hang"}]})
         workers = workers_of(os.getpid())
         after(0.5, driver.coordinator.cancel)
         with pytest.raises(Cancelled):
