@@ -419,6 +419,8 @@ class AnswerMapping:
         if not isinstance(columns, Mapping) or not columns or not all(isinstance(p, str) for p in columns.values()):
             hint = '"answer": {"rows": "aggregations.cities.buckets", "columns": {"city": "key"}}'
             raise TrackError('"answer" has no "columns"', where=where, hint=hint)
+        for key in said.keys() - {"rows", "columns"}:
+            raise TrackError(f'unknown key "{key}" in "answer"', where=where, hint='it has "rows" and "columns"')
         return cls(str(said.get("rows", "")), columns)
 
     def rows(self, reply: Any) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_docume
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.model import Index
+from esbench.operations.answers import AnswerMapping
 from esbench.operations.base import MEASURED, READ, OperationType, TaskContext
-from esbench.operations.parameters import REFRESH, Parameter, flag
+from esbench.operations.parameters import IN_SQL, REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.requests.ledger import Ledger
 from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
@@ -35,7 +36,12 @@ class Get(OperationType):
         "routing": _ROUTING,
         "realtime": Parameter("false reads only what was refreshed", (bool,), True),
         "expect-found": Parameter("a missing document is a failure", (bool,), True),
+        **IN_SQL,
     }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        AnswerMapping.of(params, where)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params

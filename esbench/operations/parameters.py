@@ -124,6 +124,19 @@ COMMON = {
 }
 
 
+# Parameters of reads that a SQL server answers, too.
+SQL = "sql"
+IN_SQL = {
+    SQL: Parameter("the statement with which a SQL server answers it, with variables"),
+    "answer": Parameter(
+        "what a SQL server's rows have in common with the reply: `rows`, the path of a list in it (without it, the "
+        "reply is one row), and `columns`, the path in a row by the name of each column",
+        (dict,),
+        keys=("columns",),
+    ),
+}
+
+
 REFRESH = Parameter("whether the reply comes after a refresh", (str, bool), choices=("true", "false", "wait_for"))
 
 

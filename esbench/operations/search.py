@@ -10,6 +10,7 @@ from typing import Any
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
 from esbench.errors.json_faults import json_fault
+from esbench.operations.answers import AnswerMapping
 from esbench.operations.base import READ, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram
 from esbench.operations.pagination import (
@@ -22,7 +23,7 @@ from esbench.operations.pagination import (
     page_count,
     with_composite,
 )
-from esbench.operations.parameters import Parameter, flag, whole
+from esbench.operations.parameters import IN_SQL, Parameter, flag, whole
 from esbench.operations.replies import judge_in_detail, judge_search, sampling_took
 from esbench.requests.programs import Program, Request, TemplateProgram, template_of
 from esbench.requests.templates import RequestTemplate
@@ -137,7 +138,12 @@ class Search(ScrollSearch):
     parameters = {
         **_ONE_PAGE,
         "pages": Parameter("scroll through this many pages at most, or all", (int, str)),
+        **IN_SQL,
     }
+
+    def check(self, params: Mapping[str, Any], where: str) -> None:
+        super().check(params, where)
+        AnswerMapping.of(params, where)
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return "ops" if params.get("pages") is None else "pages"

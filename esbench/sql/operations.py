@@ -19,14 +19,12 @@ from esbench.operations.base import TaskContext
 from esbench.operations.bulk_program import BulkProgram, Piece
 from esbench.operations.documents import FreshDocuments, corpus_of
 from esbench.operations.indices import judge_count, to_create, to_delete
-from esbench.operations.parameters import flag
+from esbench.operations.parameters import SQL, flag
 from esbench.requests.programs import Program
 from esbench.requests.templates import Encoding
 from esbench.sql.client import SqlSession, SqlTurns
 from esbench.sql.statements import Statement, Values, counting, quoted_name, statements_in
 from esbench.sql.tuples import END, RowDocuments, columns_of, parameter
-
-SQL = "sql"  # the parameter of operations
 
 Run = Callable[[SqlSession, Any], Awaitable[Verdict]]
 

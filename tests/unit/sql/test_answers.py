@@ -58,6 +58,11 @@ def test_a_wrong_mapping_is_an_error(answer: Any) -> None:
         AnswerMapping.of({"answer": answer}, "here")
 
 
+def test_an_unknown_key_of_a_mapping_is_an_error() -> None:
+    with pytest.raises(TrackError, match='unknown key "row" in "answer" .it has "rows" and "columns"'):
+        mapping(columns={"id": "key"}, row="aggregations.ids.buckets")
+
+
 def test_no_mapping() -> None:
     assert AnswerMapping.of({}, "here") is None
 
