@@ -59,7 +59,7 @@ def test_a_wrong_mapping_is_an_error(answer: Any) -> None:
 
 
 def test_an_unknown_key_of_a_mapping_is_an_error() -> None:
-    with pytest.raises(TrackError, match='unknown key "row" in "answer" .it has "rows" and "columns"'):
+    with pytest.raises(TrackError, match=r'unknown key "row" in "answer" .it has "rows" and "columns"'):
         mapping(columns={"id": "key"}, row="aggregations.ids.buckets")
 
 
