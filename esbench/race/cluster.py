@@ -159,6 +159,7 @@ class RacedCluster(RaceTarget):
         self._nodes: tuple[NodeFacts, ...] = ()
         self._earlier: cluster_state.Use | None = None
         self._before = cluster_state.Surroundings()
+        self._shares_nodes = node is not None
         if options.hosts or node is not None:
             self._engine = node or ExternalEngine(options.hosts, options.client_options)
             self._endpoint = node.endpoint if node else self._engine.start()
@@ -244,7 +245,10 @@ class RacedCluster(RaceTarget):
         options = self._options.client_options
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
         with Cluster(self.client.urls, limited) as cluster:
-            scene = Scene(cluster, self.info, race.track.targets, self._folder.logs, self.pids, race.workers)
+            scene = Scene(
+                *(cluster, self.info, race.track.targets, self._folder.logs, self.pids, race.workers),
+                self._shares_nodes,
+            )
             with watching(self._options, scene, self._progress, race, self.facts, self.name) as telemetry:
                 yield telemetry
 

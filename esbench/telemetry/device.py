@@ -33,8 +33,8 @@ class Scene:
     `asked` is None of a server that is no cluster.
 
     `targets` are the track's indices and data streams; they may not exist (yet). `pids` maps the names of embedded
-    nodes to their Java processes; `workers` are the process ids of the load workers. `folder` is the race's folder of
-    logs, for raw texts.
+    nodes to their Java processes; `shares_nodes`: these are of other races of the session, too. `workers` are the
+    process ids of the load workers. `folder` is the race's folder of logs, for raw texts.
     """
 
     asked: Cluster | None
@@ -43,6 +43,7 @@ class Scene:
     folder: Path
     pids: Mapping[str, int] = field(default_factory=dict)
     workers: tuple[int, ...] = ()
+    shares_nodes: bool = False
 
     @property
     def cluster(self) -> Cluster:

@@ -88,15 +88,16 @@ class Slowlog(Device):
         """Restore the previous thresholds, null if there were none; a failure is noted.
 
         Returns `thresholds` (setting -> value; empty if none were set), the number of `indices` that had them,
-        `entries` (query, fetch, index -> number logged during steps) and the paths of the log `files`.
+        `entries` (query, fetch, index -> number logged during steps) and the paths of the log `files` in the race's
+        folder: none if its nodes are of other races, too.
         """
         self._put_back()
-        files = sorted(f"logs/{node}/{path.name}" for node, path in self._files)
+        files = () if self.scene.shares_nodes else self._files
         return {
             "thresholds": self._wanted if self._set_on else {},
             "indices": len(self._set_on),
             "entries": dict(self._logged),
-            "files": files,
+            "files": sorted(f"logs/{node}/{path.name}" for node, path in files),
         }
 
     def _put_back(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,14 @@ from driver import NullServerFactory
 from racing import Races
 
 from esbench.cluster.client import Cluster
-from esbench.telemetry import cluster_state
+from esbench.engine.base import Endpoint
+from esbench.engine.embedded import EmbeddedEngine
+from esbench.events.progress import Progress
+from esbench.operations import builtin_operations
+from esbench.race.options import RaceOptions
+from esbench.race.race import run
+from esbench.telemetry import Chosen, cluster_state
+from esbench.telemetry.slowlog import Slowlog
 
 
 @pytest.fixture
@@ -78,3 +86,36 @@ def test_a_track_without_indices_has_no_shards(null_server: NullServerFactory) -
     with Cluster([null_server().url]) as cluster:
         after = cluster_state.after(cluster, ())
     assert (after.shards, after.notes) == ((), ())
+
+
+class SharedNode(EmbeddedEngine):
+    """A node of a session, which runs already; a null server answers for it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint((self._url,), {"pids": [os.getpid()]})
+
+    def require(self, requires: tuple[str, ...]) -> None:
+        return
+
+    def failure(self) -> None:
+        return None
+
+
+def test_a_race_on_a_shared_node_names_no_slow_logs_as_its_own(
+    null_server: NullServerFactory, races: Races, tmp_path: Path
+) -> None:
+    (tmp_path / "esbench-s_index_search_slowlog.json").touch()
+    described = {"nodes": {"a": {"name": "node-0", "settings": {"path.logs": str(tmp_path)}}}}
+    rule = {"path": "^/_nodes/settings", "reply": {"status": 200, "body": described}}
+    slowlog = Chosen(Slowlog, {param.name: param.default for param in Slowlog.params})
+    options = RaceOptions(
+        races.home, "one", races.track, include_tasks=("create-index", "closed"), telemetry=(slowlog,), answers=False
+    )
+    record = run(options, builtin_operations(), Progress(), node=SharedNode(null_server({"rules": [rule]}).url))
+    assert record.status == "complete", record.failure
+    told = record.telemetry["slowlog"]
+    assert (told["entries"], told["files"]) == ({"query": 0, "fetch": 0, "index": 0}, [])

@@ -64,10 +64,13 @@ class Indices(AnsweringCluster):
                 settings[key] = value
 
 
-def device(cluster: Indices, targets: tuple[str, ...] = ("orders",), **given: float) -> Slowlog:
+def device(
+    cluster: Indices, targets: tuple[str, ...] = ("orders",), *, shares_nodes: bool = False, **given: float
+) -> Slowlog:
     pids = {"node-0": 1} if cluster._logs else {}
     params = {param.name: given.get(param.name.replace("-", "_"), param.default) for param in Slowlog.params}
-    return Slowlog(Scene(cluster, ClusterInfo("elasticsearch", "7.10.2"), targets, Path(), pids), params)
+    info = ClusterInfo("elasticsearch", "7.10.2")
+    return Slowlog(Scene(cluster, info, targets, Path(), pids, shares_nodes=shares_nodes), params)
 
 
 def test_thresholds_are_set_and_what_was_there_before_is_put_back() -> None:
@@ -220,6 +223,16 @@ def test_entries_from_before_the_race_and_half_written_ones_are_not_counted(tmp_
     made.begin_step(1, ("load",))
     log.write_text(f"{line}\n")  # a new file after the old one was full
     assert made.end_step(1, ("load",))["index"] == 1
+
+
+def test_a_race_on_a_node_that_races_share_counts_entries_and_names_no_files_of_its_own(tmp_path: Path) -> None:
+    made = device(Indices(tmp_path), shares_nodes=True)
+    made.begin()
+    made.begin_step(0, ("load",))
+    for name, lines in RECORDED["elasticsearch-7.10.2"].items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    assert made.end_step(0, ("load",)) == {"query": 1, "fetch": 1, "index": 1}
+    assert made.end()["files"] == []
 
 
 def test_of_clusters_elsewhere_nothing_is_counted_and_it_is_said_where_the_logs_are() -> None:
