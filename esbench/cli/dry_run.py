@@ -34,8 +34,7 @@ def dry_run(
 ) -> int:
     """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
 
-    Of a `session` whose sides are raced at once, print its rounds, too. `search`: the steps of races that search for a
-    capacity.
+    Of a `session`, print its rounds, too. `search`: the steps of races that search for a capacity.
     """
     from esbench.cli.output import print_document
     from esbench.operations import builtin_operations
@@ -43,34 +42,38 @@ def dry_run(
     from esbench.race.round import shaped
 
     plans = {name: plan(options, builtin_operations(), progress, search) for name, options in sides.items()}
-    at_once: dict[str, str] = {}
-    if session and session.pacing:
+    of_session: dict[str, str] = {}
+    pacing = session.pacing if session else None
+    if session and pacing:
         for made in plans.values():
-            made.raced.challenge = shaped(made.raced.challenge, made.raced.types, session.pacing, len(plans))
-        at_once = dict(_at_once(session, session.pacing, plans))
+            made.raced.challenge = shaped(made.raced.challenge, made.raced.types, pacing, len(plans))
+        of_session = dict(_at_once(session, pacing, plans))
+    elif session:
+        of_session = {"Rounds": _rounds(session, sum(_race_s(made.raced) for made in plans.values()))}
     facts = {
-        side: dict((*_facts(sides[side], made), *(() if at_once else _takes(made.raced, search))))
+        side: dict((*_facts(sides[side], made), *(() if pacing else _takes(made.raced, search))))
         for side, made in plans.items()
     }
-    print_document(_document(plans, facts, at_once), flags["form"], flags["report_file"], flags["report_format"])
+    document = _document(plans, facts, of_session, "Length a side" if pacing else "Length")
+    print_document(document, flags["form"], flags["report_file"], flags["report_format"])
     return int(any(made.refusal for made in plans.values()))
 
 
 def _document(
-    plans: Mapping[str, RacePlan], facts: Mapping[str, Mapping[str, str]], at_once: Mapping[str, str]
+    plans: Mapping[str, RacePlan], facts: Mapping[str, Mapping[str, str]], of_session: Mapping[str, str], length: str
 ) -> ReportDocument:
-    """Return the document of all sides. `facts`: those of each; `at_once`: those of a session at once, or empty."""
+    """Return the document of all sides. `facts`: those of each; `length`: the title of the length of tasks."""
     from esbench.report.table_model import ReportDocument, facts_table
 
     several = len(plans) > 1
     sections = tuple(_found(made, side if several else "") for side, made in plans.items() if made.found)
-    shared = {"Dry run": "nothing was started, written or deleted", **at_once}
+    shared = {"Dry run": "nothing was started, written or deleted", **of_session}
     if several:
         sections = (_side_by_side(facts), *sections)
     else:
         shared |= next(iter(facts.values()))
     return ReportDocument(
-        _tasks(plans, "Length a side" if at_once else "Length"),
+        _tasks(plans, length),
         facts_table(shared.items()),
         tuple(_notices(plans)),
         sections,
@@ -157,7 +160,7 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
 def _takes(raced: RacedTrack, search: Probing | None) -> Iterator[tuple[str, str]]:
     from esbench.units import format_duration
 
-    least_s = sum(_least_s(step, raced.types) for step in raced.challenge.steps)
+    least_s = _race_s(raced)
     parts = [format_duration(least_s)] if least_s else []
     if search is not None:
         parts.append(f"probes that begin within {format_duration(search.options.budget_s)}")
@@ -168,18 +171,25 @@ def _takes(raced: RacedTrack, search: Probing | None) -> Iterator[tuple[str, str
 
 def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]) -> Iterator[tuple[str, str]]:
     """Yield facts of a session whose sides are raced at once: how, and the rounds with their time."""
-    from esbench.units import format_duration
-
     yield "At once", f"{len(plans)} sides{_slices(next(iter(plans.values())).raced, pacing)}"
     of_sides = [
         [_at_once_s(step, made.raced, pacing) for step in made.raced.challenge.steps] for made in plans.values()
     ]
-    round_s = sum(len(plans) * max(of_step) for of_step in zip(*of_sides, strict=True))
-    rounds = f"{'at least ' if session.auto else ''}{session.rounds}"
-    within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
-    took = f" of {format_duration(round_s)}: {format_duration(session.rounds * round_s)}" if round_s else ""
+    yield "Rounds", _rounds(session, sum(len(plans) * max(of_step) for of_step in zip(*of_sides, strict=True)))
+
+
+def _rounds(session: RaceSession, round_s: float) -> str:
+    """Say how many rounds and discarded races there are, and their time; `round_s`: that of a round at least."""
+    from esbench.units import format_duration
+
+    discarded = len(session.discarded)  # one of each side, or none
+    before = f", after {discarded} discarded race{'' if discarded == 1 else 's'}" if discarded else ""
+    each = f" of {format_duration(round_s)}" if round_s else ""
+    took = f": {format_duration((session.rounds + bool(discarded)) * round_s)}" if round_s else ""
     others = f"starting nodes{', searches' if session.search else ''} and tasks without a time"
-    yield "Rounds", f"{rounds}{took}, and what {others} take{within}"
+    within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
+    least = "at least " if session.auto else ""
+    return f"{least}{session.rounds}{each}{before}{took}, and what {others} take{within}"
 
 
 def _slices(raced: RacedTrack, pacing: Pacing) -> str:
@@ -242,6 +252,11 @@ def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     if None not in sizes and all(part.sample is None for part in parts):
         text += f", {format_bytes(sum(filter(None, sizes)))}"
     return text
+
+
+def _race_s(raced: RacedTrack) -> float:
+    """Return the seconds that a race takes at least, as far as its tasks say."""
+    return sum(_least_s(step, raced.types) for step in raced.challenge.steps)
 
 
 def _least_s(step: Step, types: OperationTypes) -> float:

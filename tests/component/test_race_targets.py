@@ -172,7 +172,9 @@ def test_a_dry_run_only_reads(server: NullServer, races: Races) -> None:
 
 
 def test_a_dry_run_of_rounds_and_of_a_duel_begins_no_session(server: NullServer, races: Races) -> None:
-    assert races.run(server, "--dry-run", "--rounds=2").code == 0
+    outcome = races.run(server, "--dry-run", "--rounds=2")
+    assert outcome.code == 0
+    assert "Rounds     2 of 100 ms: 200 ms, and what " in outcome.stdout
     outcome = races.run(
         server, "--dry-run", "--turns", "--baseline=", "--contender=track-params=period:9", command="duel"
     )

@@ -72,3 +72,18 @@ def test_the_time_of_a_search_has_its_budget(
     search = ("capacity", "--track=orders", "--task=get-by-id", "--objective=p99<50ms")
     facts = printed(capsys, *search, *options)["facts"]
     assert facts["Takes"] == f"{takes}and what the tasks without a time take"
+
+
+@pytest.mark.parametrize(
+    ("session", "rounds"),
+    [
+        (("race", "--track=orders", "--rounds=6"), "6 of 1 min 30 s, after 1 discarded race: 10 min 30 s, "),
+        ((*DUEL, "--turns", "--rounds=4"), "4 of 3 min, after 2 discarded races: 15 min, "),
+        (("race", "--track=orders", "--rounds=6", "--include-tasks=refresh"), "6, after 1 discarded race, "),
+    ],
+)
+def test_a_session_in_turns_has_its_rounds_and_their_least_time(
+    session: tuple[str, ...], rounds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = printed(capsys, *session)["facts"]
+    assert facts["Rounds"] == f"{rounds}and what starting nodes and tasks without a time take"
