@@ -71,13 +71,21 @@ def no_end(where: str) -> TrackError:
 
 
 def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
-    """Return the assignments of the worker with the most clients, as far as known before documents are prepared.
+    """Return the assignments of the worker with the most connections, as far as known before documents are prepared.
 
     High target rates are ignored: they may need more workers, which leaves each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
     dealt = deal(replace(step, tasks=tuple(unpaced)), [range(workers)], operations, Stock())
-    return max(dealt.values(), key=lambda shares: sum(len(share.slots) for share in shares))
+    return max(
+        dealt.values(),
+        key=lambda shares: sum(connections(share.task, len(share.slots), operations) for share in shares),
+    )
+
+
+def connections(task: Task, clients: int, operations: OperationTypes) -> int:
+    """Return the number of connections that this number of a task's clients have."""
+    return clients * operations.of(task.operation).connections(task.operation.params)
 
 
 def _counts(

@@ -1,4 +1,4 @@
-"""Open files: each client's connection is one, and the system limits how many a process may have."""
+"""Open files: each connection of a client is one, and the system limits how many a process may have."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def hard_limit() -> int | None:
     return None if hard == resource.RLIM_INFINITY else hard
 
 
-def require_for(clients: int, limit: int | None, where: str) -> None:
+def require_for(clients: int, connections: int, limit: int | None, where: str) -> None:
     """Raise a RaceError when the clients of one load worker need more open files than `limit` (None: no limit).
 
-    `where` names their tasks in the error.
+    `connections`: those of all of them. `where` names their tasks in the error.
     """
-    needed = clients + _OTHERS
+    needed = connections + _OTHERS
     if limit is not None and needed > limit:
         what = f"{clients:,} clients of a load worker need {needed:,} open files, the limit is {limit:,}"
         raise RaceError(what, where=where, hint=f"ulimit -n {1 << (needed - 1).bit_length()}")

@@ -266,6 +266,10 @@ class OperationType:
         """Return the number of units until the operation ends by itself; None if unknown, or if it never ends."""
         return None
 
+    def connections(self, params: Mapping[str, Any]) -> int:
+        """Return the number of connections that each client has at the same time."""
+        return 1
+
     def compile(self, context: TaskContext) -> Program:
         """Return the program for the worker's client slots, which the caller closes.
 

@@ -63,8 +63,11 @@ class Composite(OperationType):
     def reads(self, params: Mapping[str, Any]) -> bool:
         return _all_read(params["requests"])
 
+    def connections(self, params: Mapping[str, Any]) -> int:
+        return min(_width(params["requests"]), whole(params.get("max-connections")) or 1 << 30)
+
     def compile(self, context: TaskContext) -> Program:
-        return _CompositeProgram(context)
+        return _CompositeProgram(context, self.connections(context.params))
 
 
 def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) -> None:
@@ -97,6 +100,22 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
         names[name] = kind
         if kind == Composite.name:
             _check_elements(element["requests"], names, where)
+
+
+def _flat(elements: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the elements of a composite, and in place of a composite among them its own."""
+    for element in elements:
+        if element.get("operation-type") == Composite.name:
+            yield from _flat(element["requests"])
+        else:
+            yield element
+
+
+def _width(elements: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of requests that can run at the same time, at least 1."""
+    groups = groupby(_flat(elements), lambda element: "stream" in element)
+    widths = (sum(_width(each["stream"]) for each in group) for is_of_streams, group in groups if is_of_streams)
+    return max(widths, default=1)
 
 
 def _all_read(elements: Sequence[Mapping[str, Any]]) -> bool:
@@ -159,24 +178,22 @@ class _CompositeProgram:
 
     finite = False
 
-    def __init__(self, context: TaskContext) -> None:
+    def __init__(self, context: TaskContext, connections: int) -> None:
         from esbench.operations import builtin_operations
 
         self._types = builtin_operations()
         self._context = context
         self._programs: list[Program] = []
         self._elements = tuple(self._compiled(context.params["requests"]))
-        self._connections = min(_width(self._elements), whole(context.params.get("max-connections")) or 1 << 30)
+        self._connections = connections
 
     def _compiled(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[_Request | _Stream]:
         task = self._context.task
-        for element in elements:
+        for element in _flat(elements):
             if "stream" in element:
                 yield _Stream(tuple(self._compiled(element["stream"])))
-            elif (kind := element["operation-type"]) == Composite.name:  # as if its requests stood here
-                yield from self._compiled(element["requests"])
             else:
-                name = _name_of(element)
+                name, kind = _name_of(element), element["operation-type"]
                 operation = Operation(name, kind, element, variables=task.operation.variables)
                 part = replace(self._context, task=replace(task, operation=operation), composite=task.operation.name)
                 self._programs.append(self._types.get(kind).compile(part))
@@ -195,11 +212,6 @@ class _CompositeProgram:
     def close(self) -> None:
         for program in self._programs:
             program.close()
-
-
-def _width(elements: _Elements) -> int:
-    """Return the number of requests that can run at the same time, at least 1."""
-    return max((sum(_width(stream.elements) for stream in streams) for streams, _ in _groups(elements)), default=1) or 1
 
 
 def _groups(elements: _Elements) -> Iterator[tuple[list[_Stream], list[_Request]]]:

@@ -83,6 +83,9 @@ class HttpRequests(OperationType):
         if len({bool(request.get("host")) for request in params["requests"]}) > 1:
             raise TrackError("some requests name a host, and some none", where=where, hint="name it in all, or in none")
 
+    def connections(self, params: Mapping[str, Any]) -> int:
+        return len(_hosts(params["requests"])) or 1
+
     def compile(self, context: TaskContext) -> Program:
         requests = context.params["requests"]
         if len(requests) == 1 and not _decides(requests[0]):
@@ -208,9 +211,9 @@ class _SequenceProgram:
             for request, name in zip(requests, _names(requests), strict=True)
         ]
         self._program = RepeatedProgram(context, made, dict.fromkeys(self._registered - declared, missing))
-        asked = [_host(context, request["host"]) for request in requests if request.get("host")]
-        self._hosts = tuple(dict.fromkeys(asked))
-        lanes = [self._hosts.index(position) for position in asked] or [0] * len(requests)
+        named = _hosts(requests)
+        self._hosts = tuple(_host(context, name) for name in named)
+        lanes = [named.index(request["host"]) if named else 0 for request in requests]
         self._sent = [  # for the exchange and the draw of each client
             partial(
                 _Sent,
@@ -246,6 +249,11 @@ def _names(requests: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         name = str(request.get("name") or f"request-{number}")
         names.append(name if name not in names else f"{name}-{number}")
     return names
+
+
+def _hosts(requests: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """Return the hosts that requests name, each once."""
+    return list(dict.fromkeys(request["host"] for request in requests if request.get("host")))
 
 
 def _host(context: TaskContext, host: str) -> int:

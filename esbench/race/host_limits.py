@@ -10,10 +10,10 @@ from esbench.cluster.addresses import resolve
 from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import heap_that_fits, memory_needed
 from esbench.errors import RaceError, RecordError, UsageError
-from esbench.load.assignment import fullest_worker, highest_rate_per_s, per_request
+from esbench.load.assignment import connections, fullest_worker, highest_rate_per_s, per_request
 from esbench.load.messages import Stock
 from esbench.load.open_files import hard_limit, require_for
-from esbench.model import Challenge
+from esbench.model import Challenge, Step
 from esbench.operations import OperationTypes
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
@@ -57,21 +57,28 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
     """
     if options.is_driven_apart:
         return
-    width = max((step.width for step in challenge.steps), default=0)
-    if (ports := _local_ports()) is not None and width > ports:
-        hosts = options.node.nodes
-        if options.hosts:
-            hosts = 1 if options.client_options.proxy else len(resolve(options.hosts))
-        if width > ports * hosts:
-            what = (
-                f"{width:,} clients need as many ports, and this host has {ports:,} for each host that it connects to"
-            )
-            hint = f"{ports * hosts:,} clients can run; sysctl net.ipv4.ip_local_port_range has the range"
-            raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
     for step in challenge.steps:
+        _check_ports(options, step, types)
         shares = fullest_worker(step, options.workers, types)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
-        require_for(sum(len(share.slots) for share in shares), hard_limit(), tasks)
+        clients = sum(len(share.slots) for share in shares)
+        needed = sum(connections(share.task, len(share.slots), types) for share in shares)
+        require_for(clients, needed, hard_limit(), tasks)
+
+
+def _check_ports(options: RaceOptions, step: Step, types: OperationTypes) -> None:
+    """Raise a RaceError if clients of a step, which all connect before it begins, need more ports than there are."""
+    needed, ports = sum(connections(task, task.clients, types) for task in step.tasks), _local_ports()
+    if ports is None or needed <= ports:
+        return
+    hosts = options.node.nodes
+    if options.hosts:
+        hosts = 1 if options.client_options.proxy else len(resolve(options.hosts))
+    if needed > ports * hosts:
+        clients = sum(task.clients for task in step.tasks)
+        what = f"{clients:,} clients need {needed:,} ports, and this host has {ports:,} for each host it connects to"
+        hint = f"{ports * hosts:,} connections can be open; sysctl net.ipv4.ip_local_port_range has the range"
+        raise RaceError(what, where=f"{hosts} host{'' if hosts == 1 else 's'}", hint=hint)
 
 
 def most_per_s(options: RaceOptions) -> float:

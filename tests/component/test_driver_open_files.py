@@ -53,14 +53,23 @@ def test_a_limit_that_is_reached_is_no_loss_of_a_host(run: Run) -> None:
     assert error.startswith("a load worker cannot open another connection: its limit is 100 open files (raise it")
 
 
-def test_a_race_whose_clients_need_more_does_not_begin(null_servers: NullServerFactory, tmp_path: Path) -> None:
+STREAMS = """{operation-type: composite, requests: [
+        {stream: [{operation-type: get, id: "1"}]}, {stream: [{operation-type: get, id: "2"}]}]}"""
+
+
+@pytest.mark.parametrize(("clients", "operation"), [(400, "read"), (200, STREAMS)])
+def test_a_race_whose_clients_need_more_does_not_begin(
+    null_servers: NullServerFactory, tmp_path: Path, clients: int, operation: str
+) -> None:
     races = Races(tmp_path)
     track = races.track / "track.yml"
-    track.write_text(track.read_text().replace("clients: 4,", "clients: 400,"))
+    paced = "{name: paced, operation: read, clients: 4,"
+    track.write_text(track.read_text().replace(paced, f"{{name: paced, operation: {operation}, clients: {clients},", 1))
     server: NullServer = null_servers()
     outcome = races.run(server, "--workers=1", prefix=["sh", "-c", 'ulimit -n 300; exec "$@"', "-"])
     assert outcome.code == 1
     assert outcome.error == (
-        'esbench: task "paced": 400 clients of a load worker need 460 open files, the limit is 300 (ulimit -n 512)'
+        f'esbench: task "paced": {clients} clients of a load worker need 460 open files, '
+        "the limit is 300 (ulimit -n 512)"
     )
     assert server.counts().documents == 0

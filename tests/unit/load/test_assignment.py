@@ -36,6 +36,11 @@ def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: objec
     return Task(name, Operation(name, kind, params), clients=clients, schedule=Schedule(**keys))  # type: ignore[arg-type]
 
 
+def streams(name: str, clients: int, *, of: int) -> Task:
+    requests = [{"stream": [{"operation-type": "raw-request", "path": "/"}]}] * of
+    return Task(name, Operation(name, "composite", {"requests": requests}), clients=clients)
+
+
 def slots(step: Step, workers: int) -> list[list[tuple[int, ...]]]:
     dealt = deal(step, [range(workers)], TYPES, NO_STOCK)
     return [[assignment.slots for assignment in dealt[number]] for number in range(workers)]
@@ -325,9 +330,11 @@ def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, param
         ((by_time("a", 900, rate=Rate(9, "ops")),), 4, {"a": 450}),
         ((task("a", 100), task("b", 30), task("c", 5)), 2, {"a": 100}),
         ((task("a", 100, kind="bulk", rate=Rate(1, "MB")), task("b", 30)), 1, {"a": 100, "b": 30}),
+        ((task("a", 100), streams("b", 30, of=4)), 2, {"b": 30}),
+        ((task("a", 100), streams("b", 30, of=3)), 2, {"a": 100}),
     ],
 )
-def test_the_worker_with_the_most_clients_is_known_before_documents_are(
+def test_the_worker_with_the_most_connections_is_known_before_documents_are(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, int]
 ) -> None:
     shares = fullest_worker(Step(tasks), workers, TYPES)

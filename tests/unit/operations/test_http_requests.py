@@ -13,7 +13,7 @@ from esbench.cluster.options import Host
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
 from esbench.model import Variable
-from esbench.operations.http_requests import INVALID
+from esbench.operations.http_requests import INVALID, TYPES
 from esbench.requests.exchange import RequestFailed, Script
 from esbench.requests.ledger import Ledger
 
@@ -224,11 +224,12 @@ async def test_a_reply_without_what_is_registered_is_a_failure() -> None:
 
 
 def test_requests_to_hosts_of_their_own_have_a_lane_for_each() -> None:
-    script = of(
-        {"path": "/", "host": "b:9201"}, {"path": "/", "host": "a:9200"}, {"path": "/", "host": "b:9201"}
-    ).client(0, HEADERS)
+    asked = [{"path": "/", "host": "b:9201"}, {"path": "/", "host": "a:9200"}, {"path": "/", "host": "b:9201"}]
+    script = of(*asked).client(0, HEADERS)
     assert (script.connections, tuple(script.hosts)) == (2, (1, 0))
     assert not of({"path": "/"}, {"path": "/"}).client(0, HEADERS).hosts
+    (kind,) = TYPES
+    assert [kind.connections({"requests": some}) for some in (asked, asked[:1], [{"path": "/"}])] == [2, 1, 1]
 
 
 @pytest.mark.parametrize(
