@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import repeat
@@ -13,12 +13,13 @@ import msgspec
 
 from esbench.errors import UsageError
 from esbench.measure.objectives import parse_objective
-from esbench.record.capacity import CapacitySearch, SeenProbe
+from esbench.record.capacity import CapacitySearch, FoundCapacity, SeenProbe
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 
 LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
 _FAR = 1e15
 _TIMES = ("latency_ms", "service_time_ms", "client_wait_ms", "driver_lag_ms", "schedule_lag_ms")
+_MISFIT = "the search for a capacity does not fit its objectives"
 
 
 @dataclass(frozen=True)
@@ -119,17 +120,25 @@ def check_record(record: RaceRecord) -> None:
             raise ValueError(f'the window of task "{task.name}" lasts too long')
 
 
-def _check_search(search: CapacitySearch) -> None:
+def check_found(objectives: Sequence[str], found: FoundCapacity | None) -> None:
+    """Raise ValueError unless the objectives of a search can be parsed, and what it has found fits them."""
     try:
-        objectives = [parse_objective(text) for text in search.objectives]
+        for text in objectives:
+            parse_objective(text)
     except UsageError as error:
         raise ValueError(f"the search for a capacity: {error}") from error
-    numbers, found = range(len(objectives)), search.found
-    most_late = search.terms.most_late if search.terms else ()
-    fits = len(most_late) == len(numbers) if search.terms else not search.probes
-    fits = fits and all(0 < most < 1 for most in most_late) and all(map(_fits, search.probes, repeat(len(numbers))))
-    if not fits or (found and (found.binding not in numbers or len(found.curves) not in (0, len(numbers)))):
-        raise ValueError("the search for a capacity does not fit its objectives")
+    number = len(objectives)
+    if found and (found.binding not in range(number) or len(found.curves) not in (0, number)):
+        raise ValueError(_MISFIT)
+
+
+def _check_search(search: CapacitySearch) -> None:
+    check_found(search.objectives, search.found)
+    number, most_late = len(search.objectives), search.terms.most_late if search.terms else ()
+    fits = len(most_late) == number if search.terms else not search.probes
+    fits = fits and all(0 < most < 1 for most in most_late) and all(map(_fits, search.probes, repeat(number)))
+    if not fits:
+        raise ValueError(_MISFIT)
 
 
 def _fits(seen: SeenProbe, objectives: int) -> bool:

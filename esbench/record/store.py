@@ -34,7 +34,7 @@ from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder
 from esbench.record.reading import check_nesting, read_stored, reading
 from esbench.record.secrets import redact
-from esbench.record.shapes import check_record
+from esbench.record.shapes import check_found, check_record
 
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
@@ -242,6 +242,8 @@ class RaceStore:
             try:
                 with reading(file):
                     entry = replace(_decode(read_stored(file), RaceEntry), race_id=race_id)
+                    if entry.capacity is not None:
+                        check_found(entry.capacity.objectives, entry.capacity.found)
             except RecordError as error:
                 damaged.append(DamagedRace(race_id, str(error), _modified_at(file)))
                 continue

@@ -180,6 +180,24 @@ def test_a_damaged_value_is_one_line(
     assert "race.json: " in line
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"objectives": ["p99 << 50"]},
+        {"found": {"binding": 3}},
+        {"found": {"binding": -1}},
+        {"found": {"curves": [None] * 2}},
+    ],
+)
+def test_a_damaged_search_leaves_its_race_out_of_the_list(
+    sent: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
+) -> None:
+    found = {"why": "no rate", "rate_per_s": 0, "low_per_s": 0, "high_per_s": "inf"} | changes.get("found", {})
+    write(sent, capacity={"task": "get-by-id", "objectives": ["p99 < 50 ms"]} | changes | {"found": found})
+    assert run(["list", "races"]) == 0
+    assert "race sent is left out: " in "".join(capsys.readouterr())
+
+
 def test_disk_usage_without_names_is_shown(sent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usage = {"indices": [{"store_bytes": 9}], "fields": [{"total_bytes": 8}, {}], "other_fields": {}}
     write(sent, telemetry={"disk-usage": usage})
