@@ -142,7 +142,8 @@ def _check_search(search: CapacitySearch) -> None:
 
 
 def _fits(seen: SeenProbe, objectives: int) -> bool:
-    return len(seen.counts) == objectives and all(len(counts.due) == len(counts.late) for counts in seen.counts)
+    fits = len(seen.counts) == objectives and all(len(counts.due) == len(counts.late) for counts in seen.counts)
+    return fits and 0 < seen.probe.measured_s <= LONGEST_S
 
 
 def _check_cluster(cluster: ClusterFacts) -> None:

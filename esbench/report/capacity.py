@@ -297,8 +297,11 @@ def _why_none(shown: ShownSearch) -> str:
 
 
 def _so_far(shown: ShownSearch) -> str:
-    held = [each.rate_per_s for each in shown.usable if each.holds]
-    missed = [each.rate_per_s for each in shown.usable if not each.holds]
-    said = [f"{rate_text(max(held))}/s held"] if held else []
-    said += [f"{rate_text(min(missed))}/s did not hold"] if missed else []
+    from esbench.capacity.curve import crossing  # takes NumPy and SciPy, which other reports do without
+
+    excesses = [min(CLEARLY, max(each.seen.excesses(each.most_late), default=0.0)) for each in shown.usable]
+    lengths_s = [each.seen.probe.measured_s for each in shown.usable]
+    held, missed = crossing([each.rate_per_s for each in shown.usable], excesses, lengths_s)
+    said = [f"{rate_text(held)}/s held"] if held else []
+    said += [f"{rate_text(missed)}/s did not hold"] if missed < math.inf else []
     return ", ".join(said) or "no probe was measured yet"

@@ -16,7 +16,7 @@ from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, sear
 from esbench.capacity.curve import fit
 from esbench.cli.main import run
 from esbench.comparison.model import Side
-from esbench.record.capacity import FoundCapacity, LateCounts
+from esbench.record.capacity import FoundCapacity, LateCounts, Probe
 from esbench.record.figures import failed_checks
 from esbench.record.model import Check, RaceRecord
 from esbench.record.store import decode_record, encode_record
@@ -150,6 +150,8 @@ def test_without_a_probe_that_can_be_used_nothing_was_found_in_time() -> None:
         ({}, "no probe was measured yet"),
         ({500.0: (0.0, 5.0)}, "500/s held"),
         ({500.0: (0.0, 5.0), 900.0: (0.2, 80.0)}, "500/s held, 900/s did not hold"),
+        ({650.0: (0.0, 5.0), 742.0: (0.016, 80.0), 790.0: (0.009, 45.0)}, "650/s held, 742/s did not hold"),
+        ({742.0: (0.011, 60.0), 790.0: (0.005, 40.0)}, "790/s held"),
     ],
 )
 def test_a_search_that_has_not_ended_says_how_far_it_came(rates: dict[float, tuple[float, float]], so_far: str) -> None:
@@ -447,7 +449,13 @@ def test_the_curve_of_a_record_is_the_one_that_was_fitted() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"objectives": ("p99 ! 50",)}, {"objectives": (P99, ERRORS)}, {"found": replace(PRECISE, binding=1)}]
+    "changes",
+    [
+        {"objectives": ("p99 ! 50",)},
+        {"objectives": (P99, ERRORS)},
+        {"found": replace(PRECISE, binding=1)},
+        {"probes": (replace(probe(500.0, 0.0), probe=Probe(500.0, 0.0, "near")),)},
+    ],
 )
 def test_a_search_that_does_not_fit_its_objectives_is_no_record(changes: dict[str, Any]) -> None:
     record = usual()
