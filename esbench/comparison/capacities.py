@@ -66,13 +66,13 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
     fitted = fit_at_once(row.differences) if design.at_once else fit(design, lambda race: race.log(key))
     if fitted is None and design.single:
         fitted = _of_intervals(design)
-    if fitted is None:
-        none = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
-        return CandidateRow(replace(row, verdict=none), design)
-    verdict = beside_the_interval(design, fitted, remarks(design, *key[:2]))
-    if design.at_once and fitted.method == SEARCHES:
+    verdict: RowVerdict | None = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
+    if fitted is not None:
+        verdict = beside_the_interval(design, fitted, remarks(design, *key[:2]))
+    if design.at_once and (fitted is None or fitted.method == SEARCHES):
         verdict = RowVerdict(FEW_ROUNDS, f"{design.at_once.nodes.fewest_rounds} rounds needed")
-    return CandidateRow(replace(row, estimate=fitted.estimate, verdict=verdict), design, fitted)
+    row = replace(row, estimate=fitted.estimate if fitted else None, verdict=verdict)
+    return CandidateRow(row, design, fitted)
 
 
 def _counted_bounds(design: Design) -> dict[str, float]:
@@ -123,7 +123,5 @@ def _end(found: FoundCapacity | None) -> str:
     if found is None:
         return "its search has not ended"
     if found.why == "at least":
-        return f"at least {format_number(found.rate_per_s)}/s"
-    if found.why in ("precise", "cliff"):
-        return "its interval has no end"
+        return f"at least {format_number(found.rate_per_s)}/s" if found.rate_per_s else "no rate could be probed"
     return "no rate holds the objectives" if found.why == "no rate" else found.why

@@ -120,6 +120,13 @@ def test_few_rounds_have_an_interval(count: int) -> None:
     assert row.estimate is not None
 
 
+def test_a_round_without_intervals_needs_more_rounds() -> None:
+    open_ended = [replace(precise(1000.0), why="flat", high_per_s=math.inf)]
+    ours = rounds("baseline", open_ended, [1], sliced=True)
+    row = capacity_of(pair(ours, rounds("contender", open_ended, [2], sliced=True)))
+    assert (row.kind, row.verdict.note if row.verdict else "") == ("few rounds", "6 rounds needed")
+
+
 def test_rounds_in_turns_are_judged_as_other_rows_are() -> None:
     ours = rounds("baseline", [precise(1000 * noise) for noise in NOISE[:4]], (1, 4, 6, 7))
     theirs = rounds("contender", [precise(1300 * noise) for noise in NOISE[:4]], (2, 3, 5, 8))
@@ -138,6 +145,7 @@ def test_earlier_searches_make_it_a_result() -> None:
     [
         (FoundCapacity("no rate", 0.0, 0.0, 10.0), "contender: no rate holds the objectives"),
         (FoundCapacity("at least", 800.0, 800.0, math.inf), "contender: at least 800.0/s"),
+        (FoundCapacity("at least", 0.0, 0.0, math.inf), "contender: no rate could be probed"),
         (FoundCapacity("flat", 700.0, 500.0, 1200.0), "contender: flat"),
         (FoundCapacity("out of time", 700.0, 700.0, 1200.0), "contender: out of time"),
         (None, "contender: its search has not ended"),
