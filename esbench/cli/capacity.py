@@ -81,7 +81,7 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     asked = CapacityOptions(
         flags["task"],
         tuple(map(parse_objective, flags["objectives"])),
-        _beside(flags["beside"]),
+        parse_beside(flags["beside"]),
         most_per_s(options),
         parse_duration(flags["budget"], "--budget"),
         parse_duration(flags["sustain"], "--sustain"),
@@ -89,7 +89,8 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     return in_test_mode(asked) if options.test_mode else asked
 
 
-def _beside(texts: Sequence[str]) -> Mapping[str, float]:
+def parse_beside(texts: Sequence[str]) -> Mapping[str, float]:
+    """Parse the values of --while: task -> rate, 1/s. UsageError for wrong ones."""
     rates: dict[str, float] = {}
     for text in texts:
         task, per_s = _task_and_rate(text)

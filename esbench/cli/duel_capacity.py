@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.capacity import BUDGET, beside_option, capacity_options, objective_option
+from esbench.cli.capacity import BUDGET, beside_option, capacity_options, objective_option, parse_beside
 from esbench.cli.command import CapacityText, with_options
+from esbench.cli.side_options import about
 from esbench.errors import UsageError
+from esbench.model import OBJECTIVES
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     """
     from esbench.comparison.comparability import ANSWERS
     from esbench.comparison.conditions import parse_condition
+    from esbench.measure.objectives import parse_objective
 
     flags = context.params
     given = [option for option, name in _SEARCH.items() if flags[name]]
@@ -64,13 +67,21 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     for name, (option, why) in _NOT_SEARCHED.items():
         if flags[name]:
             raise UsageError(f"{option} does not go with it: {why}", where="--capacity", hint="leave out either")
-    if any(parse_condition(text).word == ANSWERS for text in flags["fail_on"]):
-        what = "a search for a capacity compares no answers"
-        raise UsageError(what, where=f"--fail-on={ANSWERS}", hint="leave it out")
+    not_judged = {
+        ANSWERS: "a search for a capacity compares no answers",
+        OBJECTIVES: "a search for a capacity finds the rate at which they hold",
+    }
+    for word in (parse_condition(text).word for text in flags["fail_on"]):
+        if word in not_judged:
+            raise UsageError(not_judged[word], where=f"--fail-on={word}", hint="say --fail-on=slower")
     if not flags["task"]:
         raise UsageError("--task is missing", where="--capacity", hint='say --task=get-by-id --objective="p99<50ms"')
     budget = flags["search_budget"] or BUDGET
     parse_duration(budget, "--search-budget")
+    with about("--objective"):
+        for text in flags["objectives"]:
+            parse_objective(text)
+    parse_beside(flags["beside"])
     words = [f"task={flags['task']}", f"search-budget={budget}"]
     words += [f"objective={text}" for text in flags["objectives"]]
     return (*words, *(f"while={text}" for text in flags["beside"]))

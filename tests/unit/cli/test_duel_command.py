@@ -83,7 +83,20 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         ),
         (
             ("--capacity", "--task=get-by-id", "--fail-on= Answers"),
-            "--fail-on=answers: a search for a capacity compares no answers (leave it out)",
+            "--fail-on=answers: a search for a capacity compares no answers (say --fail-on=slower)",
+        ),
+        (
+            ("--capacity", "--task=get-by-id", "--fail-on=objectives"),
+            "--fail-on=objectives: a search for a capacity finds the rate at which they hold (say --fail-on=slower)",
+        ),
+        (
+            ("--capacity", "--task=get-by-id", "--objective=p99<50"),
+            'esbench: --objective: "p99<50" has a time without a unit (say "p99<50ms")',
+        ),
+        (("--capacity", "--task=get-by-id", "--while=insert"), "esbench: --while=insert: names no task and rate"),
+        (
+            ("--capacity", "--task=get-by-id", "--search-budget=soon"),
+            'esbench: --search-budget: "soon" is not a duration',
         ),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
