@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 from bokeh.models import NumeralTickFormatter
@@ -14,7 +15,7 @@ from esbench.record.capacity import NEAR, FoundCapacity, LateCurve
 from esbench.record.figures import known
 from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate
 from esbench.report.capacity_tables import late_interval
-from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, RED, chart, hover, legend_above, source
+from esbench.report.html.charts import BLUE, COLOURS, GREEN, GREY, RED, chart, hover, legend_above, source
 from esbench.report.html.page import Chart
 
 _HEIGHT = 300  # pixels
@@ -66,7 +67,7 @@ def _ends(of: FoundCapacity | LateCurve) -> dict[str, Any]:
 def _latency_chart(shown: ShownSearch, probes: Sequence[JudgedProbe]) -> figure:
     drawn = _rate_chart("latency, ms", shown.found)
     ranks = [each.figure for each in shown.objectives if each.kind == "percentile"]
-    for name, colour in zip(dict.fromkeys(("p50", "p99", *ranks)), (BLUE, PURPLE, RED, GREY), strict=False):
+    for name, colour in zip(dict.fromkeys(("p50", "p99", *ranks)), cycle(COLOURS), strict=False):
         points = [
             (each.rate_per_s, known(each.task.latency_ms, name), each.verdict)
             for each in probes

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bokeh.models import Legend
 from html_pages import loads, text_of
 from races import golden_race, keep
 from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, searched, task, usual
@@ -16,6 +17,7 @@ from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, sear
 from esbench.capacity.curve import fit
 from esbench.cli.main import run
 from esbench.comparison.model import Side
+from esbench.measure.objectives import parse_objective
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe
 from esbench.record.figures import failed_checks
 from esbench.record.model import Check, RaceRecord
@@ -28,7 +30,7 @@ from esbench.report.capacity_tables import (
     probes_table,
     servers_section,
 )
-from esbench.report.html.capacity import curve_ratio
+from esbench.report.html.capacity import curve_ratio, search_charts
 from esbench.report.html.race import race_page
 from esbench.report.html.races import races_page
 from esbench.report.race_summary import short_summary, summary
@@ -50,6 +52,7 @@ def said(found: FoundCapacity | None, *objectives: str, rates: dict[float, tuple
     return sentence(shown_of(searched(found, {seen: task(seen, p99) for seen, p99 in late.items()}, *objectives)))
 
 
+RANKS = ("p50", "p90", "p95", "p99", "p99.9")
 AT_839 = "at 839/s 60 % are late"
 SO_FAR = "as far as was found when the time was over"
 
@@ -413,6 +416,14 @@ def test_the_page_begins_with_the_result_and_has_charts() -> None:
     assert "Some figures must not be used" not in text
     assert "Target rates were missed" not in text
     assert loads(page) == []
+
+
+def test_the_chart_of_latency_has_every_objective() -> None:
+    texts = [f"p{rank} < 50 ms" for rank in (90, 95, 99.9)]
+    record = searched(None, {(seen := probe(500.0, 0.0)): task(seen, 9.0, latency_ms=dict.fromkeys(RANKS, 9.0))})
+    shown = replace(shown_of(record), objectives=tuple(map(parse_objective, texts)))
+    (legend,) = next(search_charts(shown)).model.select({"type": Legend})
+    assert {item.label["value"] for item in legend.items} >= set(RANKS)
 
 
 @pytest.mark.parametrize(
