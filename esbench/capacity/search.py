@@ -74,7 +74,7 @@ def _hold(terms: SearchTerms, found: FoundCapacity, sustained: Sequence[SeenProb
 
 def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
     usable, voided = _usable(seen), [each.probe.rate_per_s for each in seen if each.void]
-    held, over = _bounds(terms, usable)
+    held, over = _bounds(usable, [_excess(terms, each) for each in usable])
     rate_per_s, measured_s, stage = terms.closed_per_s * _FIRST_RATIO, terms.probe_s, "bracket"
     all_held = all(_holds(terms, each) for each in usable)
     if held and all_held:
@@ -89,8 +89,9 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
     elif usable:
         if over <= terms.least_per_s:
             lowest = _lowest(usable, over)
-            why = "no rate" if _excess(terms, lowest) > _HOPELESS else "flat"
-            return FoundCapacity(why, 0.0, 0.0, over, _worst(terms, lowest))
+            worst = _worst(terms, lowest)
+            is_hopeless = _excess(terms, lowest) > _HOPELESS or _is_overloaded(lowest, worst, terms.most_late[worst])
+            return FoundCapacity("no rate" if is_hopeless else "flat", 0.0, 0.0, over, worst)
         rate_per_s = max(terms.least_per_s, over / _FACTOR ** max(1, _asked(usable)))
     if seen and sum(each.took_s for each in seen) >= terms.budget_s:
         return _out_of_time(terms, usable, (held, over))
@@ -107,11 +108,12 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
     return Probe(rate_per_s, max(measured_s, min(_LONGEST * terms.probe_s, enough_s)), stage)
 
 
-def _bounds(terms: SearchTerms, usable: Sequence[SeenProbe]) -> tuple[float, float]:
-    """Return the highest rate that holds, 0 if none does, and the next one, infinity if all do."""
+def _bounds(usable: Sequence[SeenProbe], excesses: Sequence[float]) -> tuple[float, float]:
+    """Return the highest rate that holds by the excesses of its probes, 0 if none does, and the next one, infinity if
+    all do."""
     rates_per_s = [each.probe.rate_per_s for each in usable]
-    excesses = [min(CLEARLY, _excess(terms, each)) for each in usable]
-    return crossing(rates_per_s, excesses, [each.probe.measured_s for each in usable])
+    capped = [min(CLEARLY, excess) for excess in excesses]
+    return crossing(rates_per_s, capped, [each.probe.measured_s for each in usable])
 
 
 def _lowest(usable: Sequence[SeenProbe], over: float) -> SeenProbe:
@@ -140,7 +142,7 @@ def _near(
     if found is None or curve is None or curve.slope > _STEEP:
         if over <= held * (1 + _PRECISE):
             is_cliff = _overloaded(terms, usable) <= held * NEAR or any(
-                over <= each.probe.rate_per_s <= held * (1 + _PRECISE) and _excess(terms, each) > CLEARLY
+                over <= each.probe.rate_per_s <= held * (1 + _PRECISE) and _clearly_misses(terms, each)
                 for each in usable
             )
             number = _worst(terms, _lowest(usable, over))
@@ -160,7 +162,7 @@ def _near(
 
 def _of_curves(terms: SearchTerms, usable: Sequence[SeenProbe], why: str) -> FoundCapacity | None:
     """Return the result by the objective with the lowest capacity; None if no curve crosses its limit, or only above a
-    rate at which a probe was overloaded."""
+    rate at which a probe was overloaded, or that misses an objective without a curve."""
     curves = tuple(_curve(most, usable, number) for number, most in enumerate(terms.most_late))
     known = [(curve.capacity_per_s, number) for number, curve in enumerate(curves) if curve is not None]
     if not known:
@@ -168,6 +170,10 @@ def _of_curves(terms: SearchTerms, usable: Sequence[SeenProbe], why: str) -> Fou
     curve = curves[binding := min(known)[1]]
     if curve is None or curve.capacity_per_s >= _overloaded(terms, usable):
         return None
+    for number, (most, other) in enumerate(zip(terms.most_late, curves, strict=True)):
+        excesses = [each.counts[number].excess(most) for each in usable]
+        if other is None and _bounds(usable, excesses)[1] <= curve.capacity_per_s:
+            return None
     return FoundCapacity(why, curve.capacity_per_s, curve.low_per_s, curve.high_per_s, binding, curves)
 
 
@@ -233,6 +239,14 @@ def _bracketing(terms: SearchTerms, usable: Sequence[SeenProbe]) -> int:
 def _excess(terms: SearchTerms, seen: SeenProbe) -> float:
     """Return by how many times a probe had more late requests than an objective allows, of the worst one."""
     return max(seen.excesses(terms.most_late))
+
+
+def _clearly_misses(terms: SearchTerms, seen: SeenProbe) -> bool:
+    """True if a probe misses an objective by far, and by more late requests than chance brings."""
+    return any(
+        counts.excess(most) > CLEARLY and sum(counts.late) >= _FEWEST_LATE
+        for counts, most in zip(seen.counts, terms.most_late, strict=True)
+    )
 
 
 def _worst(terms: SearchTerms, seen: SeenProbe) -> int:

@@ -176,8 +176,9 @@ def test_what_the_driver_cannot_send_is_not_asked_for() -> None:
     assert max(each.probe.rate_per_s for each in seen) == 600.0
 
 
-def test_a_limit_below_the_time_of_one_request_holds_at_no_rate() -> None:
-    found, seen = search(cliff(0.0), SearchTerms((0.01,), closed_per_s=1000.0))
+@pytest.mark.parametrize("most_late", [0.01, 0.2, 0.5])
+def test_a_limit_below_the_time_of_one_request_holds_at_no_rate(most_late: float) -> None:
+    found, seen = search(cliff(0.0), SearchTerms((most_late,), closed_per_s=1000.0))
     assert (found.why, found.high_per_s) == ("no rate", 10.0)
     assert seen[-1].probe.rate_per_s == 10.0
 
@@ -300,6 +301,37 @@ def test_a_cliff_is_of_the_objective_that_it_misses() -> None:
     found = next_of(terms, [both(800.0, 0.0), both(839.0, 0.5)])
     assert isinstance(found, FoundCapacity)
     assert (found.why, found.binding) == ("cliff", 1)
+
+
+def with_errors(rate_per_s: float, late_ratio: float, failed_ratio: float, **keys: Any) -> SeenProbe:
+    late, failed = (usable(rate_per_s, ratio, **keys) for ratio in (late_ratio, failed_ratio))
+    return replace(late, counts=(*late.counts, *failed.counts))
+
+
+def test_no_curve_counts_above_a_rate_at_which_an_objective_without_a_curve_is_missed() -> None:
+    terms = SearchTerms((0.01, 0.001), closed_per_s=1000.0, budget_s=60.0)
+    late = {500.0: 0.04, 400.0: 0.004}
+    held = next_of(terms, [with_errors(rate, ratio, 0.0003) for rate, ratio in late.items()])
+    assert isinstance(held, FoundCapacity)
+    assert (held.binding, held.curves[1], round(held.rate_per_s)) == (0, None, 441)
+    missed = next_of(terms, [with_errors(rate, ratio, 0.005) for rate, ratio in late.items()])
+    assert isinstance(missed, FoundCapacity)
+    assert (missed.why, missed.low_per_s, missed.high_per_s, missed.binding) == ("out of time", 0.0, 400.0, 1)
+
+
+@pytest.mark.parametrize(("failed", "why"), [(4, "flat"), (5, "cliff")])
+def test_a_handful_of_failed_requests_is_no_cliff(failed: int, why: str) -> None:
+    """Errors by chance: none at 11/s, too many of 1,200 requests a little above, none again far above."""
+    terms = SearchTerms((0.01, 0.001), closed_per_s=1000.0, sustain_s=0.0)
+
+    def probe(rate_per_s: float, failed: int = 0) -> SeenProbe:
+        due, none = (80,) * BATCHES, (0,) * BATCHES
+        counts = (LateCounts(rate_per_s, due, none), LateCounts(rate_per_s, due, (failed, *none[1:])))
+        return SeenProbe(Probe(rate_per_s, 120.0, "near"), counts, 126.0)
+
+    found = next_of(terms, [probe(11.0), probe(11.4, failed), probe(12.0, failed), probe(250.0)])
+    assert isinstance(found, FoundCapacity)
+    assert (found.why, found.low_per_s, found.high_per_s, found.binding) == (why, 11.0, 11.4, 1)
 
 
 def test_a_void_probe_of_the_result_is_repeated_twice() -> None:
