@@ -55,7 +55,8 @@ class HttpRequests(OperationType):
     doc = (
         "Requests to any HTTP server, in order, each with its own row. Values are drawn at each occurrence and written "
         "as they are. A failed request is counted, and the following ones are sent all the same, unless its `assert` "
-        "does not hold. A reply is good if its status is below 400; where there is an `assert`, if that holds."
+        "does not hold. A reply is good if its status is below 400 and, where the path ends in `_bulk`, no document "
+        "was refused. An `assert` decides alone: whatever the status is, and whether or not documents were refused."
     )
     parameters = {
         "requests": Parameter(

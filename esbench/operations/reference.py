@@ -13,7 +13,7 @@ from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
 _HEAD = """# Operation types
 
 Written by `python -m esbench.operations.reference` from what validates the parameters. Names and meanings are Rally's
-where Rally has them; `get`, `index`, `delete`, `read-after-write` and `assert-count` are esbench's own. Unknown
+where Rally has them; [coming from Rally](../rally.md#operation-types) names those that are esbench's own. Unknown
 parameters are tolerated. `$[[name]]` stands for a drawn value ([variables](variables.md)) in paths, query strings,
 headers and bodies of the types that do not say *no variables*.
 
