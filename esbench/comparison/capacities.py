@@ -102,9 +102,9 @@ def _of_intervals(design: Design) -> Fit | None:
     """Return the difference of two searches by their intervals; None if one of these lacks an end."""
     found = [_found(race.record) for race in design.races]
     logs = [
-        [math.log(rate) for rate in (each.low_per_s, each.rate_per_s, each.high_per_s)]
+        [math.log(rate) for rate in (each.low_per_s, each.estimate_per_s, each.high_per_s)]
         for each in found
-        if each is not None and each.has_interval
+        if each is not None and each.has_interval and each.estimate_per_s is not None
     ]
     return Fit(stats.of_two_intervals(*logs), SEARCHES) if len(logs) == 2 else None
 

@@ -172,6 +172,13 @@ def test_bounds_near_each_other_count_by_their_middle() -> None:
     assert row.contender.value == pytest.approx(1100.0)
 
 
+def test_the_difference_of_bounds_is_that_of_the_capacities_shown() -> None:
+    near = FoundCapacity("out of time", 1000.0, 1000.0, 1210.0)
+    row = capacity_of(singles(search("a", precise(1100.0)), search("b", near)))
+    assert row.estimate is not None
+    assert (row.diff, row.estimate.ratio) == (pytest.approx(0.0), pytest.approx(1.0))
+
+
 @pytest.mark.parametrize(
     ("bound", "counted"),
     [
