@@ -45,7 +45,8 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
     probed = {probe.task for probe in search.probes}
     operation = next((task.operation for task in record.tasks if task.name in probed), search.task)
     found = search.found
-    return KnownCapacity(record.race_id, record.track.name, search.task, operation, found.rate_per_s, found.why)
+    why = found.why if found.estimate_per_s else "at least"
+    return KnownCapacity(record.race_id, record.track.name, search.task, operation, found.rate_per_s, why)
 
 
 def _newest(store: RaceStore, where: str) -> str:
@@ -109,6 +110,6 @@ def objections(capacity: KnownCapacity, track: str, tasks: Sequence[Task]) -> It
     elif others:
         yield f"the capacity is of task {capacity.task}, not of {first_of(others, _MOST_NAMES)}"
     if capacity.why == "at least":
-        yield f"the capacity is {format_number(capacity.rate_per_s)}/s at least: its driver could not send more"
+        yield f"the capacity is {format_number(capacity.rate_per_s)}/s at least: how much more is not known"
     if capacity.why in ("flat", "out of time"):
         yield f"the capacity is {format_number(capacity.rate_per_s)}/s or so: its search had not found it when it ended"

@@ -222,7 +222,8 @@ def beside_probe(task: str, probe: str) -> str:
 class KnownCapacity:
     """A capacity (1/s) that an earlier race has found, of which the rates of a later one are percents.
 
-    `task` and `operation`: those whose requests were counted, of `track`. `why` as in FoundCapacity.
+    `task` and `operation`: those whose requests were counted, of `track`. `why` as in FoundCapacity, and "at
+    least" of any search without an estimate.
     """
 
     race_id: str

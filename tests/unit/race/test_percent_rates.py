@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from esbench.errors import UsageError
 from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task
 from esbench.race.options import RaceOptions
 from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
-from esbench.record.capacity import KnownCapacity
+from esbench.record.capacity import FoundCapacity, KnownCapacity
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 from esbench.track.library import find_track
@@ -83,6 +84,18 @@ def test_a_race_without_a_capacity_is_refused_in_one_line(tmp_path: Path, race: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("high_per_s", "why"), [(550.0, "out of time"), (977.0, "at least"), (math.inf, "at least")])
+def test_of_a_search_without_an_estimate_the_rate_that_held_is_the_least(
+    tmp_path: Path, high_per_s: float, why: str
+) -> None:
+    record = keep_search(tmp_path, "bounds")
+    assert record.capacity is not None
+    found = FoundCapacity("out of time", 500.0, 500.0, high_per_s)
+    RaceStore(tmp_path).folder("bounds").save(replace(record, capacity=replace(record.capacity, found=found)))
+    known = known_capacity(RaceStore(tmp_path), "bounds")
+    assert (known.rate_per_s, known.why) == (500.0, why)
+
+
 # which rates
 
 
@@ -132,7 +145,8 @@ def test_the_command_is_of_the_same_track_challenge_and_parameters() -> None:
         ({"task": "get", "operation": "read"}, ["the capacity is of task get, not of find-at-70"]),
         ({"task": "get"}, ["the capacity is of task get, not of read-at-70, find-at-70"]),
         ({"track": "keyword"}, ["the capacity is of track keyword, not of orders"]),
-        ({"why": "at least"}, ["the capacity is 763.0/s at least: its driver could not send more"]),
+        ({"why": "at least"}, ["the capacity is 763.0/s at least: how much more is not known"]),
+        ({"why": "flat"}, ["the capacity is 763.0/s or so: its search had not found it when it ended"]),
     ],
 )
 def test_a_capacity_of_something_else_is_a_warning(changes: dict[str, str], said: list[str]) -> None:
