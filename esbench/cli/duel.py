@@ -55,7 +55,7 @@ pacing_options = with_options(
         "task_time_s",
         metavar="DURATION",
         help=f"The time of a task, all sides together; otherwise as the track says, and {LEAST_S:g}s a side at least, "
-        f"{LEAST_ON_FRESH_NODES_S:g}s on fresh nodes.",
+        f"{LEAST_ON_FRESH_NODES_S:g}s where each has a fresh node.",
     ),
     click.option(
         "--warmup",
