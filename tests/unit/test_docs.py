@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -158,6 +160,19 @@ def test_the_table_of_distributions_is_the_catalog() -> None:
         assert java in {f"{needs.minimum} to {needs.maximum}", f"{needs.minimum}"}
         told = dict(zip(("percolator", "painless", "expressions", "language-analyzers"), features, strict=True))
         assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
+
+
+def names_of(schema: Any) -> set[str]:
+    """The names of all properties in a JSON schema."""
+    own = set(schema.get("properties", ())) if isinstance(schema, dict) else set()
+    parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    return own.union(*map(names_of, parts))
+
+
+def test_the_track_format_names_every_key_of_the_schema() -> None:
+    schema = json.loads((ROOT / "esbench" / "track" / "schema.json").read_text())
+    text = (ROOT / "docs" / "reference" / "track-format.md").read_text()
+    assert names_of(schema) - set(re.findall(r"[\w-]+", text)) == set()
 
 
 def test_benchmarks_that_pages_name_exist() -> None:
