@@ -15,7 +15,7 @@ from hashlib import sha256
 from hmac import digest
 from urllib.parse import quote, unquote
 
-from esbench.errors import UsageError
+from esbench.errors import UsageError, hint_to_install
 
 Body = bytes | bytearray | memoryview
 SERVICES = ("es", "aoss")
@@ -61,7 +61,7 @@ class AwsIdentity:
             from botocore.session import Session
         except ImportError:
             raise UsageError(
-                "amazon_aws_log_in: session needs botocore", hint="pip install 'esbench[aws]', or log in by environment"
+                "amazon_aws_log_in: session needs botocore", hint=f"{hint_to_install('aws')}, or log in by environment"
             ) from None
         try:
             found = Session().get_credentials()

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from esbench.corpus.archives import ChunkReader, open_documents
 from esbench.corpus.cache import check_reserve, write_errors
-from esbench.errors import FREE_SPACE, CorpusError
+from esbench.errors import FREE_SPACE, CorpusError, hint_to_install
 from esbench.errors.reasons import reason_of
 from esbench.record.private import open_private, private_folder
 from esbench.units import format_bytes
@@ -343,7 +343,7 @@ def _object_store(url: str, start: int, version: str, where: str) -> Iterator[_S
         import_module(package)
     except ImportError:
         raise CorpusError(
-            f"{scheme}:// needs the packages fsspec and {package}", where=where, hint=f"pip install 'esbench[{scheme}]'"
+            f"{scheme}:// needs the packages fsspec and {package}", where=where, hint=hint_to_install(scheme)
         ) from None
     try:
         files, path = fsspec.core.url_to_fs(url)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from esbench.engine.catalog import Artifact, Distribution
 from esbench.engine.folders import disk_errors, locked, open_folder
-from esbench.errors import EngineError
+from esbench.errors import EngineError, hint_to_install
 from esbench.events.progress import Progress
 
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ class Downloader:
         try:
             from jgo.maven import MavenContext, PythonResolver
         except ImportError:
-            raise EngineError(
-                "downloading a node needs the package jgo", hint="pip install 'esbench[embedded]'"
-            ) from None
+            raise EngineError("downloading a node needs the package jgo", hint=hint_to_install("embedded")) from None
         logging.getLogger("jgo").setLevel(logging.ERROR)  # its checksum warning; the check below is stricter
         others = f" and {len(artifacts) - 1} more" if len(artifacts) > 1 else ""
         self.progress.say(f"downloading {artifacts[0].filename}{others}")

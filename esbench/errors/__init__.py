@@ -13,6 +13,11 @@ from esbench.errors.short import first_of
 FREE_SPACE = "free some space, or set ESBENCH_HOME to another disk"  # the hint for a full one
 
 
+def hint_to_install(extra: str) -> str:
+    """Return the hint for a missing package of one of esbench's extras: package indexes have another esbench."""
+    return f"pip install '.[{extra}]' in the folder of esbench's sources"
+
+
 class EsbenchError(Exception):
     """An error shown to the user as one line, `where: what (hint)`; `exit_code` is the command's exit status."""
 

@@ -3,8 +3,8 @@
     python -m esbench.hosts.host_process
 
 Its job is the first line of standard input, in JSON: `scheduler` (its tls:// address), `name`, and the texts of the
-host's certificate. It answers with one line, {"address": ...} or {"error": ...}, and serves until its input ends, as it
-does when the race's host, ssh or the network is gone.
+host's certificate. It answers with one line, {"address": ...} or {"error": ...} (maybe with a "hint"), and serves until
+its input ends, as it does when the race's host, ssh or the network is gone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from esbench.hosts.certificate import HostIdentity, security_of
 from esbench.hosts.settings import LOOPBACK_ONLY, dask_settings
 from esbench.load.open_files import raise_limit
 
+INSTALL_HINT = "install this esbench with its extra hosts there (docs/hosts.md)"
 _CONNECT_S = 8.0
 
 
@@ -74,7 +75,7 @@ def main() -> None:
             with dask.config.set(dask_settings()):
                 asyncio.run(serve(job, Path(folder)))
         except ImportError as error:
-            print(json.dumps({"error": f"{error.name} is not installed: pip install 'esbench[hosts]'"}), flush=True)
+            print(json.dumps({"error": f"{error.name} is not installed", "hint": INSTALL_HINT}), flush=True)
         except (OSError, TimeoutError) as error:
             print(json.dumps({"error": f"cannot connect to {job['scheduler']}: {error or 'no answer'}"}), flush=True)
     os._exit(0)

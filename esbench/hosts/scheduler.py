@@ -21,7 +21,7 @@ from esbench.cluster.options import Host
 from esbench.errors import RaceError
 from esbench.errors.reasons import reason_of
 from esbench.hosts.certificate import Authority, security_of
-from esbench.hosts.host_process import local_address
+from esbench.hosts.host_process import INSTALL_HINT, local_address
 from esbench.hosts.settings import LOOPBACK_ONLY
 
 START_S = 10.0  # for a host to be there
@@ -152,8 +152,7 @@ async def _answer(ssh: asyncio.subprocess.Process) -> Mapping[str, str]:
     status = await ssh.wait()
     reason = said[-1] if said else f"ssh ended with status {status}"
     if "No module named" in reason or status in (126, 127):
-        hint = f"install esbench[hosts] there, so that {sys.executable} has it"
-        return {"error": reason, "hint": hint}
+        return {"error": reason, "hint": f"{INSTALL_HINT}, so that {sys.executable} has it"}
     return {"error": reason, "hint": "give ssh a key or an agent: it must not ask" if "denied" in reason else ""}
 
 

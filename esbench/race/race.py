@@ -19,7 +19,7 @@ from typing import Any
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
-from esbench.errors import EsbenchError, RaceError, UsageError
+from esbench.errors import EsbenchError, RaceError, UsageError, hint_to_install
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
@@ -279,8 +279,7 @@ def _launcher(options: RaceOptions, log: Path) -> Launcher:
         from esbench.hosts.launcher import LoadHosts
         from esbench.hosts.scheduler import cluster_hosts, ssh_hosts
     except ImportError as error:
-        hint = "pip install 'esbench[hosts]'"
-        raise UsageError(f"load hosts need the package {error.name}", hint=hint) from error
+        raise UsageError(f"load hosts need the package {error.name}", hint=hint_to_install("hosts")) from error
     found = ssh_hosts(options.load_hosts) if options.load_hosts else cluster_hosts(options.load_cluster)
     return LoadHosts(found, workers=options.workers, home=options.home, race_id=options.race_id, log=log)
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from esbench.corpus.generate.spec import SpecReader
 from esbench.corpus.prepared import documents_of
-from esbench.errors import TrackError, did_you_mean
+from esbench.errors import TrackError, did_you_mean, hint_to_install
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
 from esbench.requests.ledger import Ledger
@@ -308,7 +308,7 @@ def _int_array_bitmap(variable: Variable, places: Places, context: RequestContex
     try:
         from pyroaring import BitMap
     except ImportError:
-        raise _bad(variable, "its values are made by pyroaring", "pip install 'esbench[bitmap]'") from None
+        raise _bad(variable, "its values are made by pyroaring", hint_to_install("bitmap")) from None
     first, last, size = int(variable.params.get("from", 0)), int(variable.params["to"]), int(variable.params["size"])
     uniform = context.random(variable.name).random
     width = last - first + 1

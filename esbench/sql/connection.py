@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.cluster.options import ClientOptions, Host
-from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.errors import ClusterError, EsbenchError, UsageError, hint_to_install
 from esbench.errors.reasons import reason_of
 
 CONNECT_S = 5.0
@@ -57,7 +57,7 @@ def library() -> Any:
         import asyncmy.errors
     except ImportError:
         what = "the library for MySQL and MariaDB is not installed"
-        raise UsageError(what, hint="pip install esbench[sql]") from None
+        raise UsageError(what, hint=hint_to_install("sql")) from None
     return asyncmy
 
 

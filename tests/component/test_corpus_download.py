@@ -160,7 +160,7 @@ def test_of_two_at_once_one_downloads(server: FileServer, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
 def test_object_stores_name_their_extra(tmp_path: Path, scheme: str) -> None:
-    with pytest.raises(CorpusError, match=rf"{scheme}:// needs the packages .*pip install 'esbench\[{scheme}\]'"):
+    with pytest.raises(CorpusError, match=rf"{scheme}:// needs the packages .*pip install '\.\[{scheme}\]'"):
         download(f"{scheme}://bucket/d", tmp_path / "d", where="here")
 
 

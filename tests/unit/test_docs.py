@@ -162,6 +162,11 @@ def test_the_table_of_distributions_is_the_catalog() -> None:
         assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
 
 
+def test_no_text_installs_the_other_esbench_of_package_indexes() -> None:
+    texts = {path: path.read_text() for path in [*PAGES, *(ROOT / "esbench").rglob("*.py")]}
+    assert [page_id(path) for path, text in texts.items() if re.search(r"install '?esbench\[", text)] == []
+
+
 def names_of(schema: Any) -> set[str]:
     """The names of all properties in a JSON schema."""
     own = set(schema.get("properties", ())) if isinstance(schema, dict) else set()
