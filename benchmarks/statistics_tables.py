@@ -1,4 +1,4 @@
-"""How often comparisons are wrong, and what they find: simulated races, printed as the tables of docs/method.md.
+"""How often comparisons are wrong, and what they find: simulated races, printed as the tables of docs/evidence.md.
 
     python benchmarks/statistics_tables.py [--comparisons 20000] [--seed 1]
 

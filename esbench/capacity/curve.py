@@ -1,7 +1,7 @@
 """The curve of a search for capacity: what share of requests is late at which rate, and where it crosses a limit. Pure.
 
 Late requests come in bursts, and no single probe proves that a rate holds: a logistic regression over all probes near
-the capacity does (docs/method.md, capacity). Imported by searches only: numpy and scipy.
+the capacity does (docs/capacity.md). Imported by searches only: numpy and scipy.
 """
 
 from __future__ import annotations

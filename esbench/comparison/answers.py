@@ -1,4 +1,4 @@
-"""Same answers: sides whose read tasks answer differently have no speed to compare (docs/method.md)."""
+"""Same answers: sides whose read tasks answer differently have no speed to compare (docs/verdicts.md)."""
 
 from __future__ import annotations
 

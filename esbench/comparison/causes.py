@@ -1,4 +1,4 @@
-"""Causes: what else moved in a task whose rows have a verdict, by more than its own spread (docs/method.md).
+"""Causes: what else moved in a task whose rows have a verdict, by more than its own spread (docs/verdicts.md).
 
 A figure that moved is no proof. They are ranked: first what a cluster does besides (garbage collection, refreshes,
 caches that miss), then what follows from that (merging), then what its requests cost, which is another face of the row

@@ -1,5 +1,5 @@
 """Comparability of two sides: the facts that differ between them, and which of these forbid a comparison
-(docs/method.md)."""
+(docs/verdicts.md)."""
 
 from __future__ import annotations
 

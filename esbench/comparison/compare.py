@@ -1,6 +1,6 @@
 """Comparison of two sides, one race or several rounds each: their differences, and a verdict for each primary figure.
 
-Pure: sides in, a frozen Comparison out. docs/method.md describes the method, the modules of `esbench.comparison` are
+Pure: sides in, a frozen Comparison out. docs/verdicts.md describes the method, the modules of `esbench.comparison` are
 its parts.
 """
 

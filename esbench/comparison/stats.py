@@ -1,6 +1,6 @@
 """The statistics of comparisons: effects on a log scale, their intervals, equivalence, many rows at once. Pure.
 
-No I/O, no records: arrays in, numbers out. docs/method.md explains the use of each. Axes before the last are
+No I/O, no records: arrays in, numbers out. docs/verdicts.md explains the use of each. Axes before the last are
 independent data sets, so that neither many rows nor simulations need a loop. A value that is not finite makes all
 results of its data set NaN, which is neither the same nor different. Imported by comparisons only: numpy and
 scipy.special.

@@ -1,4 +1,4 @@
-"""The verdicts of rows: faster, slower, the same, or undecided (docs/method.md)."""
+"""The verdicts of rows: faster, slower, the same, or undecided (docs/verdicts.md)."""
 
 from __future__ import annotations
 

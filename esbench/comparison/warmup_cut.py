@@ -1,5 +1,5 @@
 """The cut of the warmup of a task that all sides raced at once: its figures begin where their ratio is steady
-(docs/method.md). Pure.
+(docs/verdicts.md). Pure.
 
 Sides that warm up alike lose nothing: only a ratio that still moves is cut.
 """

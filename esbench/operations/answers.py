@@ -1,4 +1,4 @@
-"""Answers of reads: how they are asked, and taken from replies (docs/method.md); record.answers has their form."""
+"""Answers of reads: how they are asked, and taken from replies (docs/verdicts.md); record.answers has their form."""
 
 from __future__ import annotations
 
