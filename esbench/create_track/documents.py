@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import hashlib
+import heapq
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +20,7 @@ import zstandard
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.corpus.locate import sample_name
-from esbench.create_track.pages import Extent, Slices, SourceHit, open_slices
+from esbench.create_track.pages import Extent, Slices, SourceHit, open_slices, spare
 from esbench.errors import ClusterError, CorpusError
 from esbench.track.testmode import DOCUMENTS
 
@@ -91,15 +93,14 @@ def _create_packed(path: Path) -> IO[bytes]:
 
 
 class Writer:
-    """Writes documents to a packed file, at most `most` of them; the first ones also to the file of test mode.
+    """Writes documents to a packed file; the first ones also to the file of test mode.
 
     Safe to use from several threads. Raises CorpusError if it cannot write, ValueError for a file without one of the
     endings .bz2, .gz and .zst.
     """
 
-    def __init__(self, path: Path, most: int | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._most = most
         self._lock = threading.Lock()
         self._first: list[bytes] = []
         self._bytes = 0
@@ -107,15 +108,9 @@ class Writer:
         with self._writing():
             self._file = _create_packed(path)
 
-    @property
-    def is_full(self) -> bool:
-        return self._most is not None and self.documents >= self._most
-
     def add(self, documents: Sequence[bytes]) -> None:
-        """Write lines of documents, each with its action line if it has any; those above `most` are ignored."""
+        """Write lines of documents, each with its action line if it has any."""
         with self._lock, self._writing():
-            if self._most is not None:
-                documents = documents[: self._most - self.documents]
             self.documents += len(documents)
             self._first += documents[: DOCUMENTS - len(self._first)]
             text = b"".join(documents)
@@ -152,12 +147,41 @@ class Extraction:
     path: Path
 
 
+class _Sample:
+    """Chooses `count` of the documents that were found for it, those with the lowest hashes of their ids.
+
+    So their order changes nothing. Only documents near the limit are held in memory.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._certain_below = (count - spare(count)) / (count + spare(count))
+        self._held: list[tuple[float, bytes]] = []
+
+    def certain(self, documents: Iterable[tuple[str, bytes]]) -> list[bytes]:
+        """Return the lines of those documents, (id, lines), that are chosen whatever else comes; hold the others."""
+        ranked = [(_rank(id_), lines) for id_, lines in documents]
+        self._held += [each for each in ranked if each[0] >= self._certain_below]
+        return [lines for rank, lines in ranked if rank < self._certain_below]
+
+    def rest(self, written: int) -> list[bytes]:
+        """Return the lines of the documents that complete the sample; `written`: the number of the certain ones."""
+        return [lines for _, lines in heapq.nsmallest(self._count - written, self._held)]
+
+
+def _rank(id_: str) -> float:
+    """Return a number from 0 to 1 that looks random, always the same for an id."""
+    return int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=8).digest(), "big") / (1 << 64)
+
+
 class _Job:
     """A running extraction; `left` is the number of slices that have not been read yet."""
 
     def __init__(self, extraction: Extraction, open_: Callable[[], Slices]) -> None:
-        self.lines = extraction.lines
-        self.writer = Writer(extraction.path, extraction.extent.sample)
+        sample = extraction.extent.sample
+        self._sample = None if sample is None else _Sample(sample)
+        self._lines = extraction.lines
+        self.writer = Writer(extraction.path)
         try:
             self.slices = open_()
         except BaseException:
@@ -165,8 +189,17 @@ class _Job:
             raise
         self.left = self.slices.count
 
+    def add(self, page: Sequence[SourceHit]) -> None:
+        """Write the documents of a page, of a sample those that are certainly part of it."""
+        lines = [self._lines.of(hit) for hit in page]
+        if self._sample is not None:
+            lines = self._sample.certain(zip([hit.id for hit in page], lines, strict=True))
+        self.writer.add(lines)
+
     def finish(self) -> DocumentsFile:
         self.slices.close()
+        if self._sample is not None:
+            self.writer.add(self._sample.rest(self.writer.documents))
         return self.writer.finish()
 
     def give_up(self) -> None:
@@ -225,9 +258,9 @@ class Extractor:
     def _read(self, job: _Job, number: int) -> None:
         with contextlib.closing(job.slices.pages(number)) as pages:
             for page in pages:
-                if self._stopped.is_set() or job.writer.is_full:
+                if self._stopped.is_set():
                     return
-                job.writer.add([job.lines.of(hit) for hit in page])
+                job.add(page)
 
     def _collect(self, most: int) -> None:
         """Wait until at most `most` slices are being read."""

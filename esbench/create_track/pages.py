@@ -77,15 +77,20 @@ class Extent:
         return self.documents if self.sample is None else self.sample
 
 
-def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
-    """Return a query for all documents, or for each with the same probability: the sample's number and a few more.
+def spare(count: int) -> float:
+    """Return the number of documents that make up for chance: four standard deviations of a count, and ten."""
+    return 4 * math.sqrt(count) + 10
 
-    The few make up for chance: four standard deviations of the number, and ten. The same documents are found each time.
+
+def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
+    """Return a query for all documents, or for each with the same probability: the sample's number and some to spare.
+
+    The same documents are found each time.
     """
     wanted = extent.sample
     if wanted is None or wanted >= extent.documents:
         return {"match_all": {}}
-    ratio = min(1.0, (wanted + 4 * math.sqrt(wanted) + 10) / extent.documents)
+    ratio = min(1.0, (wanted + spare(wanted)) / extent.documents)
     score: dict[str, Any] = {"seed": _SEED}
     if info.version_tuple[0] >= 6 or info.distribution == "opensearch":
         score["field"] = "_seq_no"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from random import Random
 from typing import Any
 
 from answering import AnsweringCluster
@@ -96,6 +97,8 @@ class FakeCluster(AnsweringCluster):
         part = body.get("slice", {"id": int(number), "max": int(of)})
         self.slices.add((part["id"], part["max"]))
         places = [place for place in range(len(self.indices[key].documents)) if place % part["max"] == part["id"]]
+        least = body.get("query", {}).get("function_score", {}).get("min_score", 0)  # of a sample
+        places = [place for place in places if Random(place).random() >= least]
         start = body.get("search_after", [int(first) - 1])[0] + 1 if int(first) < 0 else int(first)
         size = body.get("size", 2)
         rest = [place for place in places[: len(places) - self.lost] if place >= start]

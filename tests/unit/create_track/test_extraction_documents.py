@@ -105,6 +105,19 @@ def test_a_sample_has_the_number_of_documents_that_was_asked_for(tmp_path: Path)
     assert cluster.open == set()
 
 
+@pytest.mark.parametrize("count", [30, 200, 900])
+def test_a_sample_is_the_same_in_whatever_order_its_pages_come(tmp_path: Path, count: int) -> None:
+    cluster = cluster_of("elasticsearch-8.19.4", {"a": numbered(1000, shards=5)})
+    samples = []
+    for readers, page_size in ((1, 100), (4, 7)):
+        (file,) = extract(tmp_path, cluster, sample=count, readers=readers, page_size=page_size)
+        samples.append({json.loads(line)["n"] for line in read(tmp_path, file.name)})
+    assert samples[0] == samples[1]
+    assert len(samples[0]) == count
+    by_slice = [len([n for n in samples[0] if n % 5 == number]) for number in range(5)]
+    assert min(by_slice) > count // 10, "no slice is left out"
+
+
 def test_a_sample_is_drawn_by_the_server_with_some_to_spare() -> None:
     info = cluster_of("elasticsearch-8.19.4", {}).info()
     query = sample_query(Extent("a", 1_000_000, 5, 10_000), info)["function_score"]
