@@ -46,8 +46,8 @@ _MOST_TRIES = 3  # of a rate whose probes are void
 
 
 def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
-    """Return the next probe, or what was found."""
-    searched = [each for each in seen if each.probe.stage != "sustain"]
+    """Return the next probe, or what was found; without a `sustain_s` by the probes that held a result, too."""
+    searched = [each for each in seen if each.probe.stage != "sustain" or not terms.sustain_s]
     found = _next(terms, searched)
     if isinstance(found, Probe) or not found.was_found or not terms.sustain_s:
         return found

@@ -12,6 +12,7 @@ from itertools import count
 
 from esbench.capacity.search import next_of, next_of_sides
 from esbench.errors import RaceError, UsageError, did_you_mean
+from esbench.errors.short import first_of
 from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
@@ -36,6 +37,11 @@ from esbench.units import Rate
 _BATCHES = 15  # equal parts of a probe
 _DISCARDED_LIMITS = 20
 _CERTAIN = 20  # times the late requests that a probe may have: it ends
+_MOST_NAMES = 3
+_LEFT_OUT = (
+    "what {} may write is not there: before its own task a search runs only those that are done once, or end with "
+    "their documents"
+)
 _CLIENTS_FOR, _MOST_CLIENTS = 2, 512  # times the requests that are in flight when all take as long as they may
 
 
@@ -102,12 +108,11 @@ class Probing(Steps):
         return self._found
 
     def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
-        """Return the challenge up to the task, without other tasks that read or are raced for a time, and with the
-        task and those beside it in a closed loop as its last step."""
+        """Return the challenge up to the task: the tasks that do something once or end with their documents, those
+        beside the task included, and then the task with those that run beside it in a closed loop."""
         number, self._task = _step_of(challenge, self.options.task, "--task")
         _check(self._task, types, "--task")
-        self._objectives = self._objectives or self._task.objectives
-        _check_objectives(self._objectives, self._task)
+        self._objectives, self.warnings = _objectives(self.options.objectives, self._task)
         self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self.options.beside]
@@ -117,8 +122,14 @@ class Probing(Steps):
             )
         for task in self._beside:
             _check(task, types, "--while")
-        before = (_without_measured(step, types) for step in challenge.steps[:number])
-        return replace(challenge, steps=(*(step for step in before if step.tasks), self._closed()))
+        steps = challenge.steps[: number + 1]
+        before = tuple(kept for step in steps if (kept := _without_measured(step, types)).tasks)
+        raced = {self._task.name, *self.options.beside, *(task.name for step in before for task in step.tasks)}
+        others = (task for step in steps for task in step.tasks if task.name not in raced)
+        writing = [task.name for task in others if not types.of(task.operation).reads(task.operation.params)]
+        if writing:
+            self.warnings += (_LEFT_OUT.format(first_of(writing, _MOST_NAMES)),)
+        return replace(challenge, steps=(*before, self._closed()))
 
     def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
         yield from challenge.steps
@@ -143,6 +154,8 @@ class Probing(Steps):
             self._most_late = (
                 () if found.stage == "sustain" else tuple(_CERTAIN * ratio * planned for ratio in most_late)
             )
+            held = next_of(replace(terms, sustain_s=0.0), self._found.probes) if found.stage == "sustain" else None
+            self._found = replace(self._found, found=held if isinstance(held, FoundCapacity) else None)
             yield self._probe(name, found)
             seen = self._seen(found, time.monotonic() - began_s)
             self._found = replace(self._found, probes=(*self._found.probes, seen))
@@ -152,6 +165,7 @@ class Probing(Steps):
     def step_begins(self, number: int, step: Step) -> None:
         self._running = step.tasks[0]
         self._seconds: list[Tally] = []
+        self._is_certain = False
         self._checks_beside: list[Check] = []
 
     def second(self, task: str, second: Second) -> None:
@@ -166,7 +180,8 @@ class Probing(Steps):
 
     def enough(self) -> bool:
         late = (sum(self._late(objective, tally) for tally in self._seconds) for objective in self._objectives)
-        return any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))
+        self._is_certain = any(so_far > most for most, so_far in zip(self._most_late, late, strict=False))
+        return self._is_certain
 
     def _closed(self) -> Step:
         task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
@@ -201,7 +216,12 @@ class Probing(Steps):
         return Step((task, *others), completed_by=(task.name,) if rates else ())
 
     def _seen(self, probe: Probe, took_s: float) -> SeenProbe:
-        is_cut_short = self._result.window.end_s - self._result.window.start_s < probe.measured_s - 0.5
+        planned_s = (self._running.warmup_time_s or 0.0) + probe.measured_s
+        is_cut_short = self._result.duration_s < planned_s - 0.5
+        if is_cut_short and not self._is_certain:
+            what = f"its requests ended after {self._result.duration_s:.3g} s of {planned_s:.3g}"
+            hint = "a search needs a task whose requests do not end"
+            raise RaceError(what, where=f'task "{self._result.name}"', hint=hint)
         counts = tuple(self._counts(objective, probe) for objective in self._objectives)
         checks = [*(check for check in self._result.checks if check.subject != "rate"), *self._checks_beside]
         void = next((check.message for check in checks if check.level == "unusable"), "")
@@ -280,22 +300,36 @@ def _check(task: Task, types: OperationTypes, option: str) -> None:
         raise UsageError(what, where=option, hint="name a task that draws its documents, such as an insert")
 
 
-def _check_objectives(objectives: Sequence[Objective], task: Task) -> None:
-    """Raise a UsageError for no objectives, and for those that say nothing about a share of the requests."""
-    if not objectives:
-        what = f'task "{task.name}" has no objectives'
-        raise UsageError(what, where="--task", hint='say --objective "p99<50ms"')
-    for objective in objectives:
-        if objective.most_ratio is None:
-            what = f'"{objective.text}" counts no requests, and a search for capacity does'
-            raise UsageError(what, where="--objective", hint='say "p99<50ms", "within 50ms>=99%" or "errors<0.1%"')
-        if not 0 < objective.most_ratio < 1:
-            share = "no" if not objective.most_ratio else "every"
-            what = f'"{objective.text}" allows {share} request to be late, which no number of requests can prove'
-            raise UsageError(what, where="--objective", hint='say "p99.9<50ms" or "errors<0.1%"')
-    if all(objective.limit_ms is None for objective in objectives):
-        what = f"{' and '.join(each.text for each in objectives)}: without a time, a queue holds it at any rate"
-        raise UsageError(what, where="--objective", hint='add one with a time: --objective "p99<50ms"')
+def _objectives(asked: tuple[Objective, ...], task: Task) -> tuple[tuple[Objective, ...], tuple[str, ...]]:
+    """Return the objectives of a search, and a warning for each of the task's own that it cannot use.
+
+    Raises a UsageError for one that is asked for and cannot be used, and if none has a time.
+    """
+    faults = [(objective, *_fault(objective)) for objective in asked or task.objectives]
+    where = "--objective" if asked else f'task "{task.name}"'
+    if asked:
+        for objective, what, hint in faults:
+            if what:
+                raise UsageError(f'"{objective.text}" {what}', where=where, hint=hint)
+    used = tuple(objective for objective, what, _ in faults if not what)
+    if not used:
+        raise UsageError("it has no objectives that a search can use", where=where, hint='say --objective "p99<50ms"')
+    if all(objective.limit_ms is None for objective in used):
+        what = f"{' and '.join(each.text for each in used)}: without a time, a queue holds it at any rate"
+        raise UsageError(what, where=where, hint='add one with a time: --objective "p99<50ms"')
+    return used, tuple(f'{where}: "{each.text}" is left out: it {what}' for each, what, _ in faults if what)
+
+
+def _fault(objective: Objective) -> tuple[str, str]:
+    """Return why a search cannot use an objective, and what to say in its place; "" where it can."""
+    if objective.most_ratio is None:
+        hint = 'say "p99<50ms", "within 50ms>=99%" or "errors<0.1%"'
+        return "counts no requests, and a search for capacity does", hint
+    if 0 < objective.most_ratio < 1:
+        return "", ""
+    share = "every" if objective.most_ratio else "no"
+    what = f"allows {share} request to be late, which no number of requests can prove"
+    return what, 'say "p99.9<50ms" or "errors<0.1%"'
 
 
 def _without_measured(step: Step, types: OperationTypes) -> Step:

@@ -86,7 +86,7 @@ def run(
             targets = targets_of(options, raced, cluster)
             lock.claim([each.claim for each in targets])
             warnings += _checked(targets, options, pace)
-        for warning in warnings:
+        for warning in (*steps.warnings, *warnings):
             progress.warn(warning)
         first = _first_record(options, started_at, raced, cluster.facts(), coordinator.load_hosts, warnings)
         recording = stack.enter_context(RecordWriter(folder, first))
@@ -302,6 +302,7 @@ def _raced_track(
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
     raced = RacedTrack(options, cluster.info, types, progress)
     raced.take(steps.chosen(raced.challenge, raced.types))
+    raced.warnings += steps.warnings
     raced.challenge = pace.shaped(raced.challenge, raced.types)
     for task in raced.challenge.tasks:
         if task.cluster not in cluster.clusters:

@@ -27,6 +27,8 @@ class PreparedRace:
 class Steps(Listener):
     """The steps of a challenge, one after the other. It follows the race, and each step may depend on those before."""
 
+    warnings: tuple[str, ...] = ()  # about what `chosen` has left out
+
     def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
         """Return the challenge with the tasks that the race may run. EsbenchError if it lacks one that must be."""
         return challenge

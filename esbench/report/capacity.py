@@ -200,8 +200,18 @@ def capacity_notices(shown: ShownSearch) -> Iterator[Notice]:
     sustained = [each.seen for each in shown.probes if each.seen.probe.stage == "sustain"]
     if sustained and all(seen.void for seen in sustained):
         yield Notice(f"the capacity was not held for a longer time: {sustained[-1].void}")
+    elif _is_unheld(shown):
+        yield Notice(f"the capacity was not held for a longer time: the status of the race is {shown.record.status}")
     if shown.signs == ():
         yield Notice("nothing that was measured gave way above the capacity", note=True)
+
+
+def _is_unheld(shown: ShownSearch) -> bool:
+    """True if a race was interrupted before the end of the probe that holds what was found."""
+    found, terms = shown.found, shown.search.terms
+    is_held = [each.seen.probe.stage for each in shown.probes[-1:]] == ["sustain"]
+    is_to_be_held = found is not None and found.was_found and terms is not None and terms.sustain_s > 0
+    return is_to_be_held and not is_held and shown.record.status != "complete"
 
 
 def overview(shown: ShownSearch) -> Mapping[str, Any]:

@@ -132,7 +132,7 @@ def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(races: Races, n
         (("--task=pacd", P99), '--task: the challenge "default" has no task "pacd" (did you mean "paced"?'),
         (("--task=bulk", P99), '--task: task "bulk" ends with its documents'),
         (("--task=create-index", P99), '--task: task "create-index" does something once, and is no load'),
-        (("--task=paced",), '--task: task "paced" has no objectives (say --objective "p99<50ms")'),
+        (("--task=paced",), 'task "paced": it has no objectives that a search can use (say --objective "p99<50ms")'),
         (("--task=paced", "--objective=p99<50"), '"p99<50" has a time without a unit (say "p99<50ms")'),
         (("--task=paced", "--objective=p99 50ms"), '"p99 50ms" is not an objective'),
         (("--task=paced", "--objective=mean<5ms"), '--objective: "mean < 5 ms" counts no requests'),

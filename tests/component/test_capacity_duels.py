@@ -125,7 +125,7 @@ def test_in_turns_each_race_is_a_search_of_one_side(races: Races, servers: Sides
         (("--task=paced",), "--task is of a search for a capacity (add --capacity)"),
         (("--objective=p99<50ms",), "--objective is of a search for a capacity (add --capacity)"),
         (("--capacity", "--objective=p99<50ms"), "--capacity: --task is missing (say --task=get-by-id"),
-        (("--capacity", "--task=paced"), '--baseline: --task: task "paced" has no objectives'),
+        (("--capacity", "--task=paced"), '--baseline: task "paced": it has no objectives'),
         (("--capacity", "--task=pacd", "--objective=p99<50ms"), 'has no task "pacd" (did you mean "paced"?'),
         ((*SEARCH, "--objective=p99 50ms"), '"p99 50ms" is not an objective'),
         ((*SEARCH, "--task-time=8s"), "--capacity: --task-time does not go with it"),

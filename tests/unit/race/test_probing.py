@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from races import golden_race, task_of
 
-from esbench.errors import RaceError
+from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.measure.objectives import parse_objective
 from esbench.measure.tally import Errors, Second, Tally
@@ -27,15 +27,17 @@ CHALLENGE = Challenge("default", (MADE, Step((GET,)), Step((INSERT,))))
 READY: Any = SimpleNamespace(cluster=SimpleNamespace(settle=lambda: None))
 
 
+def asked(*objectives: str, beside: dict[str, float] | None = None) -> CapacityOptions:
+    return CapacityOptions("get", tuple(map(parse_objective, objectives)), beside or {}, 1e9, 600.0, 120.0)
+
+
 class Search:
     """A search whose probes are given, and what is seen of each of them."""
 
     def __init__(self, *probes: Probe, objectives: str = "p99<50ms", **options: Any) -> None:
         self._given = iter(probes)
-        asked = CapacityOptions(
-            "get", tuple(map(parse_objective, objectives.split(","))), options.pop("beside", {}), 1e9, 600.0, 120.0
-        )
-        self.probing = Probing(asked, Progress(), lambda terms, seen: next(self._given))
+        search = asked(*objectives.split(","), **options)
+        self.probing = Probing(search, Progress(), lambda terms, seen: next(self._given))
         chosen = self.probing.chosen(CHALLENGE, builtin_operations())
         self.steps: Iterator[Step] = self.probing.of(chosen, READY)
         self.made, self.closed = (self._begun(next(self.steps)) for _ in chosen.steps)
@@ -67,6 +69,7 @@ def result(task: Task, units: int = 1, seconds: float = 30.0, **changes: Any) ->
         unsent=0,
         throughput=Throughput("ops", units / seconds),
         window=Window(0.0, seconds),
+        duration_s=(task.warmup_time_s or 0.0) + seconds,
     )
     return replace(plain, **changes)
 
@@ -155,6 +158,46 @@ def test_no_two_probes_have_one_name() -> None:
     assert names == ["get@100", "get@100 (2)", "get@4210", "get@100 sustained"]
 
 
+@pytest.mark.parametrize("duration_s", [2.0, 34.0])
+def test_requests_that_end_before_their_probe_end_the_search(duration_s: float) -> None:
+    search = Search(PROBE, PROBE)
+    step = search.next()
+    search.end(step, duration_s=duration_s)
+    with pytest.raises(RaceError) as caught:
+        search.next()
+    hint = "a search needs a task whose requests do not end"
+    assert str(caught.value) == f'task "get@100": its requests ended after {duration_s:g} s of 35 ({hint})'
+
+
+def test_a_probe_of_a_low_rate_in_which_nothing_was_due_is_one() -> None:
+    search = Search(PROBE, PROBE)
+    search.end(search.next(), window=Window(0.0, 35.0))
+    last = seen(search)
+    assert (last.counts[0].due, last.cut_short) == ((), False)
+
+
+def test_a_result_is_kept_while_it_is_held() -> None:
+    """Who waits no longer has it, unless it did not hold and is searched again."""
+    probes = [Probe(rate, 30.0, "near") for rate in (100.0, 104.0)]
+    hold, again = Probe(100.0, 120.0, "sustain"), Probe(96.0, 30.0, "near")
+    search = Search(*probes, hold, again, replace(hold, rate_per_s=96.0))
+    found = []
+    for late in (0, 100, 20, 0):
+        step = search.next()
+        found.append(search.probing.search.found)
+        for number in range(30):
+            search.second(step, number, 100, 100 - late)
+        search.end(step, seconds=120.0 if step.tasks[0].time_period_s == 120.0 else 30.0)
+    search.next()
+    found.append(search.probing.search.found)
+    assert [each and (each.why, each.low_per_s, each.high_per_s) for each in found] == [
+        *(None, None),
+        ("cliff", 100.0, 104.0),
+        None,
+        ("cliff", 96.0, 100.0),
+    ]
+
+
 def test_a_closed_loop_without_a_good_reply_ends_the_search() -> None:
     search = Search(PROBE)
     search.end(search.closed, units=0, seconds=15.0)
@@ -162,3 +205,71 @@ def test_a_closed_loop_without_a_good_reply_ends_the_search() -> None:
         RaceError, match=r"no request succeeded in the closed loop of .* s from which the search begins"
     ):
         search.next()
+
+
+FILL = Task("fill", Operation("fill", "bulk", {}))
+LEFT_OUT = (
+    "what {} may write is not there: before its own task a search runs only those that are done once, or end with "
+    "their documents"
+)
+
+
+def test_what_fills_the_index_beside_the_task_is_done_before() -> None:
+    probing = Probing(asked("p99<50ms"), Progress())
+    challenge = Challenge("default", (MADE, Step((FILL, GET), clients=2, completed_by=("fill",))))
+    made, filled, closed = probing.chosen(challenge, builtin_operations()).steps
+    assert (made, filled) == (MADE, Step((FILL,)))
+    assert [task.name for task in closed.tasks] == ["get@closed"]
+    assert probing.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"), [({}, "add, insert, looped and 1 more"), ({"insert": 5.0, "add": 5.0}, "looped, own")]
+)
+def test_tasks_that_may_write_and_are_left_out_are_named(beside: dict[str, float], named: str) -> None:
+    add = replace(INSERT, name="add", time_period_s=None, iterations=1000)
+    find = Task("find", Operation("find", "search", {"body": {}}), time_period_s=10.0)
+    looped = Task("looped", Operation("looped", "bulk", {"looped": True}), time_period_s=10.0)
+    own = Task("own", Operation("own", "raw-request", {"path": "/_bulk", "method": "POST"}), iterations=9)
+    steps = (MADE, Step((find,)), Step((add, INSERT)), Step((looped, own, GET)), Step((replace(add, name="later"),)))
+    probing = Probing(asked("p99<50ms", beside=beside), Progress())
+    probing.chosen(Challenge("default", steps), builtin_operations())
+    assert probing.warnings == (LEFT_OUT.format(named),)
+
+
+def own_objectives(*objectives: str) -> Probing:
+    """The search of a task with these objectives, for which none is given."""
+    probing = Probing(asked(), Progress())
+    task = replace(GET, objectives=tuple(map(parse_objective, objectives)))
+    probing.chosen(Challenge("default", (Step((task,)),)), builtin_operations())
+    return probing
+
+
+def test_objectives_of_a_track_that_a_search_cannot_use_are_left_out() -> None:
+    probing = own_objectives("p99<50ms", "mean<5ms", "throughput>=1000", "errors<=0%", "errors<1%")
+    assert probing.search.objectives == ("p99 < 50 ms", "errors < 1 %")
+    no_share = "is left out: it counts no requests, and a search for capacity does"
+    assert probing.warnings == (
+        f'task "get": "mean < 5 ms" {no_share}',
+        f'task "get": "throughput >= 1000" {no_share}',
+        'task "get": "errors <= 0 %" is left out: it allows no request to be late, which no number of requests can '
+        "prove",
+    )
+
+
+@pytest.mark.parametrize(
+    ("objectives", "error"),
+    [
+        ((), 'task "get": it has no objectives that a search can use (say --objective "p99<50ms")'),
+        (("mean<5ms",), 'task "get": it has no objectives that a search can use (say --objective "p99<50ms")'),
+        (
+            ("mean<5ms", "errors<1%"),
+            'task "get": errors < 1 %: without a time, a queue holds it at any rate (add one with a time: --objective '
+            '"p99<50ms")',
+        ),
+    ],
+)
+def test_a_task_without_an_objective_that_a_search_can_use_is_one_line(objectives: tuple[str, ...], error: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        own_objectives(*objectives)
+    assert str(caught.value) == error

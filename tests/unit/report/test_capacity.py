@@ -385,6 +385,15 @@ def test_tasks_beside_a_probe_that_held_must_have_reached_their_rates() -> None:
     assert failed_checks(record) == ""
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_a_race_that_was_interrupted_before_its_capacity_was_held_says_so(held: bool) -> None:
+    probes = [probe(4000.0, 0.001), *([probe(4050.0, 0.001, stage="sustain")] if held else [])]
+    record = searched(PRECISE, {each: task(each, 9.0) for each in probes}, status="cancelled")
+    assert [notice.text for notice in capacity_notices(shown_of(record))] == (
+        [] if held else ["the capacity was not held for a longer time: the status of the race is cancelled"]
+    )
+
+
 def test_a_result_that_the_driver_could_not_hold_says_so() -> None:
     void = probe(4050.0, 0.0, stage="sustain", void="driver lag is 60% of p99")
     notices = capacity_notices(shown_of(searched(PRECISE, {void: task(void, 9.0)})))
