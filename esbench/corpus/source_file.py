@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -73,6 +74,7 @@ def pieces_with_actions(
             while lines := list(islice(unread, lines_each * _to_next_end(lines_read // lines_each, cut))):
                 if not lines[-1].endswith(b"\n"):
                     lines[-1] += b"\n"
+                    size -= 1  # the line feed is not in the file
                 if not all(text[:1] == b"{" and text[-2:] == b"}\n" for text in lines):
                     _refuse_what_is_no_object(lines, lines_read, source.path, where)
                 if not lines_read:
@@ -110,6 +112,8 @@ def _refuse_what_is_no_object(lines: list[bytes], before: int, path: Path, where
         hint = "a document file has one JSON object a line"
         if number == 1 and text[:1] == b"[":
             hint += ": jq -c '.[]' makes that of an array"
+        if number == 1 and text.startswith(BOM_UTF8):
+            what, hint = "begins with a byte order mark", "sed '1s/^\\xEF\\xBB\\xBF//' removes it"
         raise CorpusError(f"line {number:,} of {path} {what}", where=where, hint=hint)
 
 

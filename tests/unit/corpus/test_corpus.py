@@ -232,6 +232,11 @@ def test_a_file_of_unknown_length_has_as_many_documents_as_it_holds(tmp_path: Pa
         from_file(tmp_path, "documents.json", None)
 
 
+def test_a_last_line_without_a_line_feed_has_the_stated_size(tmp_path: Path) -> None:
+    name = pack(tmp_path, "", b"{}\n{}\n{}")
+    assert from_file(tmp_path, name, 3, uncompressed_bytes=8).document_count == 3
+
+
 def test_a_sum_that_differs_is_refused_each_time(tmp_path: Path) -> None:
     content = b"\n".join(lines(5))
     name = pack(tmp_path, "", content)
@@ -294,6 +299,11 @@ def test_small_files_are_named_as_rally_names_them(name: str, small: str) -> Non
             b'{"index": {"_id": "1"}}\n{"a": 1}\n{"index": {"_id": "2"}}\n',
             {},
             'line 1 of .* is an action line: .* .say "includes-action-and-meta-data": true',
+        ),
+        (
+            b'\xef\xbb\xbf{"a": 1}\n',
+            {},
+            r"line 1 of .* begins with a byte order mark \(sed '1s/\^\\xEF\\xBB\\xBF//' removes it\)",
         ),
         (b"{}\n{}\n{}\n", {"uncompressed_bytes": 8}, "has more than 8 bytes unpacked"),
         (b"{}\n{}\n{}\n", {"compressed_bytes": 8}, "has 9 bytes, not 8"),
