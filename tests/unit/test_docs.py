@@ -81,6 +81,12 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page_id(page)}: {link}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", index.read_text())}
+    assert {*(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")} - linked - {index} == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_options_exist(page: Path) -> None:
     known = OPTIONS | OPPOSITES | set(RALLY_OPTIONS) | set(OSB_OPTIONS) | _OTHER_COMMANDS.get(page.name, set())
