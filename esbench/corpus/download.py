@@ -13,6 +13,7 @@ import io
 import re
 import shutil
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from esbench.corpus.archives import ChunkReader, open_documents
 from esbench.corpus.cache import check_reserve, write_errors
@@ -138,15 +139,15 @@ def _repeated(
 ) -> T:
     """Call `attempt` until it is not _Interrupted; raises Unobtainable after ATTEMPTS in a row that bring nothing.
 
-    length: the bytes that all attempts have brought so far.
+    length: the bytes that are kept of all attempts; an attempt brings something if they are more than ever before.
     """
-    failures = 0
+    failures, most = 0, length()
     while True:
-        before = length()
         try:
             return attempt()
         except _Interrupted as error:
-            failures = 1 if length() > before else failures + 1
+            now = length()
+            failures, most = (1, now) if now > most else (failures + 1, most)
             if failures == ATTEMPTS:
                 raise Unobtainable(f"{shown(url)} could not be downloaded: {error}", where=where, hint=hint) from error
             time.sleep(pause_s * 2 ** (failures - 1))
@@ -205,9 +206,8 @@ def _append(url: str, partial: Path, where: str, size_bytes: int | None, progres
     length = _length(partial)
     if total_bytes is not None and length != total_bytes:
         _forget(partial)
-        if length > total_bytes:
-            raise CorpusError(f"{shown(url)} has more than {total_bytes:,} bytes", where=where, hint=_OTHER_SIZE)
-        raise _Interrupted(f"it ended after {length:,} of {total_bytes:,} bytes")
+        what = f"more than {total_bytes:,} bytes" if length > total_bytes else f"{length:,} bytes, not {total_bytes:,}"
+        raise CorpusError(f"{shown(url)} has {what}", where=where, hint=_OTHER_SIZE)
 
 
 def _check_size(url: str, stream: _Stream, size_bytes: int | None, where: str) -> None:
@@ -242,17 +242,16 @@ def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
 
     By `Range` with `If-Range` (RFC 9110, 13.1.5, 14.2).
     """
-    from urllib3 import Timeout, make_headers
+    from urllib3 import Timeout
     from urllib3.exceptions import HTTPError
     from urllib3.util import Retry
 
     headers = {"Accept-Encoding": "identity", "User-Agent": "esbench"}
     if start:
         headers |= {"Range": f"bytes={start}-", "If-Range": version}
+    headers |= _credentials(url, "Authorization")
     parts = urlsplit(url)
-    if parts.username:
-        headers |= make_headers(basic_auth=f"{parts.username}:{parts.password or ''}")
-        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     try:
         with _pool(url) as pool:
             try:
@@ -274,6 +273,15 @@ def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
                 response.close()
     except HTTPError as error:
         raise _Interrupted(_reason(error)) from error
+
+
+def _credentials(url: str, header: str) -> dict[str, str]:
+    """Return the header that gives user and password of a URL; empty if it names no user."""
+    parts = urlsplit(url)
+    if not parts.username:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {header: f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 def _check_redirects(url: str, response: BaseHTTPResponse, where: str) -> None:
@@ -323,7 +331,9 @@ def _pool(url: str) -> PoolManager:
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
     if proxy and not proxy_bypass(parts.netloc):
-        manager: PoolManager = ProxyManager(proxy if "://" in proxy else f"http://{proxy}", ssl_context=context)
+        proxy = proxy if "://" in proxy else f"http://{proxy}"
+        credentials = _credentials(proxy, "Proxy-Authorization")
+        manager: PoolManager = ProxyManager(proxy, ssl_context=context, proxy_headers=credentials)
     else:
         manager = PoolManager(ssl_context=context)
     manager.pool_classes_by_scheme = {

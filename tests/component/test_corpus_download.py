@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
 import hashlib
@@ -11,7 +12,7 @@ import ssl
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ import pytest
 import trustme
 import zstandard
 from file_server import FileServer, serve_files
-from raw_server import RawServer, reply
+from raw_server import CLOSE, Action, RawServer, Request, reply
 
 from esbench.corpus.download import _PACKAGES, FileMissing, download, fetch_lines
 from esbench.corpus.locate import check_mirror
@@ -146,6 +147,24 @@ def test_a_refused_connection_is_one_line_without_secrets(tmp_path: Path) -> Non
 def test_the_user_of_a_url_is_sent_as_its_header(server: FileServer, tmp_path: Path) -> None:
     download(server.url.replace("//", "//me:pass@") + "/files/d.bin", tmp_path / "d", where="here")
     assert server.asked[0][2] == "Basic bWU6cGFzcw=="
+
+
+def test_user_and_password_of_a_url_are_decoded(server: FileServer, tmp_path: Path) -> None:
+    download(server.url.replace("//", "//m%C3%A9:p%40ss@") + "/files/d.bin", tmp_path / "d", where="here")
+    assert server.asked[0][2] == f"Basic {base64.b64encode('mé:p@ss'.encode()).decode()}"
+
+
+def test_a_proxy_gets_the_user_and_password_of_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def answer(number: int, request: Request) -> list[bytes]:
+        asked.append((request.target, request.headers["Proxy-Authorization"], request.headers["Authorization"]))
+        return [reply(b"content")]
+
+    with RawServer(answer) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//me:p%40ss@"))
+        download("http://corpora.invalid/d", tmp_path / "d", where="here")
+    assert asked == [("http://corpora.invalid/d", f"Basic {base64.b64encode(b'me:p@ss').decode()}", None)]
 
 
 def test_of_two_at_once_one_downloads(server: FileServer, tmp_path: Path) -> None:
@@ -341,3 +360,29 @@ def test_a_file_that_does_not_end_is_left_at_its_stated_size(tmp_path: Path) -> 
     ):
         download(f"{server.url}/d.bin", tmp_path / "d.bin", where="here", size_bytes=2_000_000)
     assert [path.name for path in tmp_path.iterdir()] == [".d.bin.lock"]
+
+
+def test_a_file_that_ends_before_its_stated_size_is_refused_at_once(tmp_path: Path) -> None:
+    asked = []
+
+    def answer(number: int, request: Request) -> Sequence[Action]:
+        asked.append(request.target)
+        return [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"]
+
+    message = r"/d\.bin has 3 bytes, not 2,000 \(correct \"compressed-bytes\", or get the file elsewhere\)"
+    with RawServer(answer) as server, pytest.raises(CorpusError, match=message):
+        download(f"{server.url}/d.bin", tmp_path / "d.bin", where="here", size_bytes=2000, pause_s=0.001)
+    assert len(asked) == 1
+    assert [path.name for path in tmp_path.iterdir()] == [".d.bin.lock"]
+
+
+def test_attempts_that_begin_again_and_bring_no_more_than_before_end(tmp_path: Path) -> None:
+    asked = []
+
+    def answer(number: int, request: Request) -> Sequence[Action]:
+        asked.append(request.target)
+        return [reply(bytes(2000))[: -1000 if number % 2 else -1500], CLOSE]
+
+    with RawServer(answer) as server, pytest.raises(CorpusError, match=r"could not be downloaded: .*ended too early"):
+        download(f"{server.url}/d.bin", tmp_path / "d.bin", where="here", pause_s=0.001)
+    assert len(asked) == 5, "500 bytes, 1,000 bytes, and three that bring no more"
