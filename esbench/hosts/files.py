@@ -19,7 +19,7 @@ from esbench.cluster.options import Host
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.load.messages import PackedView, Prepare, Stock, Target
+from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
 from esbench.model import Corpus
 from esbench.record.private import open_private, private_folder
 from esbench.sql.tuples import RowDocuments
@@ -130,7 +130,7 @@ class CopiedFiles:
 
         Raises an EsbenchError for a file that cannot be read here, or written or made there.
         """
-        stock, target = message.stock, message.target
+        stock, target, assignments = message.stock, message.target, message.assignments
         certificates = [path for each in target.clusters.values() for path in _certificates(each).values()]
         folders = () if stock.view is None else (stock.view.root, stock.view.libraries)
         new = [folder for folder in folders if folder is not None and folder not in self._brought]
@@ -142,10 +142,13 @@ class CopiedFiles:
                 await self._agent.make(self._moved(documents))
                 self._brought.add(documents.path)
         trees = chain.from_iterable(_tree(folder, stock.corpora) for folder in new)
-        await self._copy((*certificates, *_files_of(stock, with_rows=target.sql), *trees))
+        declared = (*stock.variables, *chain.from_iterable(each.task.operation.variables for each in assignments))
+        lists = [Path(each.params["path"]) for each in declared if "path" in each.params]
+        await self._copy((*certificates, *_files_of(stock, with_rows=target.sql), *lists, *trees))
         self._brought.update(new)
         return replace(
             message,
+            assignments=tuple(self._assignment(each) for each in assignments),
             target=await self._reached(target),
             stock=replace(
                 stock,
@@ -171,6 +174,11 @@ class CopiedFiles:
 
     def _moved(self, documents: PreparedDocuments) -> PreparedDocuments:
         return documents.moved(self._places.of)
+
+    def _assignment(self, assignment: Assignment) -> Assignment:
+        task = assignment.task
+        variables = tuple(self._variable(each) for each in task.operation.variables)
+        return replace(assignment, task=replace(task, operation=replace(task.operation, variables=variables)))
 
     def _variable(self, variable: Any) -> Any:
         if "path" not in variable.params:
@@ -211,7 +219,7 @@ class CopiedFiles:
 
 
 def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
-    """Yield the files of documents and variables that workers read, but those that are generated again.
+    """Yield the files of documents that workers read, but those that are generated again.
 
     Each may come twice.
     """
@@ -226,9 +234,6 @@ def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
         if with_rows:
             rows = RowDocuments.of(documents)
             yield from (rows.file, rows.offsets_path)
-    for variable in stock.variables:
-        if "path" in variable.params:
-            yield Path(variable.params["path"])
 
 
 def _tree(folder: Path, corpora: Sequence[Corpus]) -> Iterator[Path]:

@@ -15,8 +15,8 @@ from esbench.cluster.options import ClientOptions, Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
 from esbench.hosts.files import CopiedFiles, Places, ReceivedFiles, WantedFile
-from esbench.load.messages import PackedView, Prepare, Stock, Target
-from esbench.model import Corpus, Documents, Variable
+from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
+from esbench.model import Corpus, Documents, Operation, Task, Variable
 from esbench.requests.ledger import Ledger
 
 
@@ -142,6 +142,19 @@ async def test_files_of_variables(outgoing: CopiedFiles, tmp_path: Path) -> None
     moved = await outgoing.bring(prepare(Stock(variables=(variable, Variable("n", "range", {"from": 1})))))
     assert Path(moved.stock.variables[0].params["path"]).read_text() == "a\nb\n"
     assert moved.stock.variables[1].params == {"from": 1}
+
+
+async def test_files_of_variables_that_an_operation_declares(
+    outgoing: CopiedFiles, theirs: Path, tmp_path: Path
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("a\nb\n")
+    operation = Operation("find", "search", variables=(Variable("word", "file", {"path": str(words)}),))
+    share = Assignment(Task("find", operation), (0,), 0, 1, {})
+    moved = await outgoing.bring(replace(prepare(Stock()), assignments=(share,)))
+    path = Path(moved.assignments[0].task.operation.variables[0].params["path"])
+    assert path.is_relative_to(theirs)
+    assert path.read_text() == "a\nb\n"
 
 
 async def test_the_python_of_a_track_keeps_its_folders_but_not_hidden_or_document_files(
