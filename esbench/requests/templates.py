@@ -53,10 +53,10 @@ def encode(value: object, encoding: Encoding) -> bytes:
     """Return a value as bytes, encoded for its place; bytes are text in UTF-8 that is encoded likewise.
 
     RAW takes bytes alone and leaves them as they are. JSON_VALUE writes numbers, true, false and null bare, and lists
-    as JSON; elsewhere values are written as by `plain`.
+    as JSON; elsewhere values are written as by `plain`, half a character (a lone surrogate) as `?`.
     """
     if encoding is Encoding.TEXT:
-        return value if isinstance(value, bytes) else plain(value).encode()
+        return value if isinstance(value, bytes) else plain(value).encode(errors="replace")
     if encoding is Encoding.RAW:
         assert isinstance(value, bytes)
         return value
@@ -64,9 +64,9 @@ def encode(value: object, encoding: Encoding) -> bytes:
         return json.dumps(value).encode()
     text = value.decode() if isinstance(value, bytes) else plain(value)
     if encoding is Encoding.PATH:
-        return quote(text, safe="").encode("ascii")
+        return quote(text, safe="", errors="replace").encode("ascii")
     if encoding is Encoding.TARGET:
-        return quote(text, safe="!$%&'()*+,/:;=?@[]").encode("ascii")
+        return quote(text, safe="!$%&'()*+,/:;=?@[]", errors="replace").encode("ascii")
     escaped = json.dumps(text)
     return (escaped if encoding is Encoding.JSON_VALUE else escaped[1:-1]).encode("ascii")
 
@@ -89,7 +89,7 @@ def encode_all(values: Sequence[object], encoding: Encoding) -> list[bytes]:
     if kinds == {int}:
         return [str(value).encode() for value in values]
     if kinds in ({str}, {bytes}):
-        lines = [value if isinstance(value, bytes) else str(value).encode() for value in values]
+        lines = [value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass") for value in values]
         text = b"\n".join(lines)
         if text.count(b"\n") == len(lines) - 1 and _UNESCAPED[encoding].fullmatch(text):
             return [b'"%b"' % line for line in lines] if encoding is Encoding.JSON_VALUE else lines

@@ -258,6 +258,7 @@ def test_a_header_that_http_cannot_carry_is_an_error(name: str, value: str) -> N
         ("a/b", 'say "hi"', "back\\slash", "100 %"),
         ("two\nlines", "one"),
         ("zw\u00f6lf", "one"),
+        ("half \ud83d", "one"),
         (1, -2, 10**12),
         (True, False),
         (1, "1", None, 1.5, b"1"),
@@ -266,3 +267,8 @@ def test_a_header_that_http_cannot_carry_is_an_error(name: str, value: str) -> N
 )
 def test_many_values_are_encoded_as_one_by_one(values: tuple[object, ...], encoding: Encoding) -> None:
     assert encode_all(values, encoding) == [encode(value, encoding) for value in values]
+
+
+def test_half_a_character_is_escaped_in_json_and_replaced_elsewhere() -> None:
+    kinds = (Encoding.JSON, Encoding.JSON_VALUE, Encoding.TEXT, Encoding.PATH)
+    assert [encode("a\ud83d", kind) for kind in kinds] == [b"a\\ud83d", b'"a\\ud83d"', b"a?", b"a%3F"]
