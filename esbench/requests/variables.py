@@ -263,7 +263,7 @@ def _list(variable: Variable, places: Places, context: RequestContext) -> ValueS
 def _file(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     path = variable.params["path"]
     try:
-        lines = Path(str(path)).read_text(encoding="utf-8").split("\n")  # others, such as U+2028, are part of a value
+        lines = Path(str(path)).read_text(encoding="utf-8-sig").split("\n")  # U+2028 is part of a value
     except OSError as error:
         raise _bad(variable, f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError:

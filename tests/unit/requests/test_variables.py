@@ -106,6 +106,11 @@ def test_a_file_gives_its_lines(tmp_path: Path) -> None:
     assert {json.loads(made.draw()[0]) for _ in range(100)} == {"one", "zwölf", "three words here"}
 
 
+def test_a_byte_order_mark_is_no_part_of_a_value(tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("berlin\n", encoding="utf-8-sig")
+    assert set(drawn("file", 2, path=str(tmp_path / "terms.txt"))) == {"berlin"}
+
+
 def test_the_file_of_a_track_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "variables:\n  - {name: v, type: file, path: data/terms.txt}\nschedule:\n  - operation: refresh\n"
     root = write_track(tmp_path, text, data_in_terms__txt="one\n")
