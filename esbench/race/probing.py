@@ -295,7 +295,7 @@ def _check(task: Task, types: OperationTypes, option: str) -> None:
     if not is_load(task, kind):
         what = f'task "{task.name}" does something once, and is no load'
         raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
-    if kind.ends(task.operation.params):
+    if kind.traits.sends_corpora and kind.ends(task.operation.params):
         what = f'task "{task.name}" ends with its documents, and a probe of a rate sends requests for any time'
         raise UsageError(what, where=option, hint="name a task that draws its documents, such as an insert")
 
@@ -333,11 +333,11 @@ def _fault(objective: Objective) -> tuple[str, str]:
 
 
 def _without_measured(step: Step, types: OperationTypes) -> Step:
-    """Return a step with the tasks that make and fill indices: those that are no load, or end with their documents."""
+    """Return a step with the tasks that make and fill indices: those that are no load, or may write and end."""
 
     def prepares(task: Task) -> bool:
-        kind = types.of(task.operation)
-        return not is_load(task, kind) or kind.ends(task.operation.params)
+        kind, params = types.of(task.operation), task.operation.params
+        return not is_load(task, kind) or (kind.ends(params) and not kind.reads(params))
 
     tasks = tuple(task for task in step.tasks if prepares(task))
     return replace(step, tasks=tasks, clients=None, completed_by=())

@@ -97,6 +97,45 @@ def test_failed_requests_are_late_and_do_not_end_the_search(races: Races, server
     assert all(seen.counts[0].late_ratio > 0.1 for seen in search.probes)
 
 
+TWENTY = """
+class Twenty:
+    infinite = True
+
+    def __init__(self, track, params, **kwargs):
+        self._left = 20
+
+    def partition(self, number, count):
+        return self
+
+    def params(self):
+        self._left -= 1
+        if self._left < 0:
+            raise StopIteration
+        return {"index": "orders", "body": {"query": {"match_all": {}}}}
+
+
+def register(registry):
+    registry.register_param_source("twenty", Twenty)
+"""
+
+
+def test_a_parameter_source_that_ends_ends_the_search(races: Races, server: NullServer) -> None:
+    """Of another task its searches are not raced: they fill no index."""
+    track, paced = races.track / "track.yml", "      - {name: paced, operation: read, clients: 4"
+    drawn = "{name: drawn, operation-type: search, param-source: twenty}"
+    task = f"      - {{name: drawn, operation: {drawn}, time-period: 60}}\n"
+    track.write_text(track.read_text().replace(paced, task + paced, 1))
+    (races.track / "track.py").write_text(TWENTY)
+    outcome = searched(races, server, "--task=drawn", P99)
+    assert outcome.code == 1
+    assert 'task "drawn@' in outcome.error
+    assert "(a search needs a task whose requests do not end)" in outcome.error
+    dry = searched(races, server, P99, "--dry-run")
+    assert dry.code == 0, dry.stderr
+    assert "paced@closed" in dry.stdout
+    assert "drawn" not in dry.stdout + dry.stderr
+
+
 def test_a_server_that_refuses_everything_ends_it_in_the_closed_loop(races: Races, server: NullServer) -> None:
     server.use({"rules": [{"path": "/_doc/", "reply": {"status": 429}}]})
     outcome = races.run(server, *OF_READS, P99, command="capacity")
