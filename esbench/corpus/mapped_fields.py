@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -158,7 +159,8 @@ class FieldSpecs:
             return _half({"type": "choice", "values": others}, asked)
         if name.lower().endswith(("id", "uuid", "hash")):
             return {"type": "range", "from": 1, "to": _IDS, "format": "%07d"}
-        return {"type": "zipf", "from": 1, "to": CARDINALITY, "format": f"{name.replace('%', '')}-%d"}
+        prefix = re.sub(r'[^ -~]|[%"\\]', "", name)  # as a format may have it
+        return {"type": "zipf", "from": 1, "to": CARDINALITY, "format": f"{prefix}-%d"}
 
     def _vocabulary(self, path: str) -> list[str]:
         asked = " ".join(map(str, self._values(path))).lower()

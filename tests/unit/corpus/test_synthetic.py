@@ -174,6 +174,12 @@ def test_dates_are_written_in_the_first_known_format(formats: str, written: str 
     assert (writer and writer(datetime(2024, 3, 5, 6, 7, 8, tzinfo=UTC))) == written
 
 
+@pytest.mark.parametrize(("name", "prefix"), [("größe", "gre"), ('a"b\\c%d', "abcd"), ("名", ""), ("a b-1", "a b-1")])
+def test_a_keyword_field_may_have_any_name(name: str, prefix: str) -> None:
+    found = documents(track({name: {"type": "keyword"}}))
+    assert all(re.fullmatch(rf"{prefix}-\d+", document[name]) for document in found)
+
+
 def test_documents_hold_what_requests_ask_for() -> None:
     of = track(
         {
