@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -12,7 +13,7 @@ from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.errors.reasons import form_fault
 
 INDICES, DATA_STREAMS = "--indices", "--data-streams"
-_STREAM_PREFIX = ".ds-"
+_BACKING = re.compile(r"(.+-)?\.ds-")  # of a data stream; index lifecycles put partial-, restored- ... before it
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,16 @@ class ExtractedTarget:
 def find_indices(cluster: Cluster, info: ClusterInfo, expressions: Sequence[str]) -> tuple[ExtractedTarget, ...]:
     """Return the open indices behind names, aliases and patterns, sorted by name.
 
-    UsageError for what does not exist, is closed, hidden or a data stream; ClusterError for what may not be read.
+    UsageError for what does not exist, is closed, hidden, a data stream or an alias with a filter; ClusterError for
+    what may not be read.
     """
     names: dict[str, None] = {}
     for expression in expressions:
         names |= dict.fromkeys(_indices_of(cluster, expression))
-    return tuple(_target(cluster, info, name, (name,)) for name in sorted(names))
+    targets = tuple(_target(cluster, info, name, (name,)) for name in sorted(names))
+    for target in targets:
+        _refuse_filter(target, expressions)
+    return targets
 
 
 @known_form(DATA_STREAMS)
@@ -79,10 +84,11 @@ def _indices_of(cluster: Cluster, expression: str) -> list[str]:
     reply = cluster.request("GET", path, params=params, ignore=(404,))
     names = sorted(reply or ()) if not _is_missing(reply) else []
     is_pattern = "*" in expression or expression == "_all"
-    if any(name.startswith(_STREAM_PREFIX) for name in names) and not expression.startswith("."):
+    backing = [name for name in names if _BACKING.match(name) and name != expression]
+    if backing and not expression.startswith("."):
         if not is_pattern:
             raise UsageError(f'"{expression}" is a data stream', where=where, hint=f"say {DATA_STREAMS}={expression}")
-        names = [name for name in names if not name.startswith(_STREAM_PREFIX)]
+        names = [name for name in names if name not in backing]
     hidden = [name for name in names if name.startswith(".")]
     if hidden and (not is_pattern or expression.startswith(".")):
         hint = "its cluster makes it by itself; tracks are made of indices of your own"
@@ -94,6 +100,18 @@ def _indices_of(cluster: Cluster, expression: str) -> list[str]:
             raise UsageError(f'only data streams match "{expression}"', where=where, hint=hint)
         raise _missing(expression, where, "index", _index_names(cluster))
     return names
+
+
+def _refuse_filter(target: ExtractedTarget, expressions: Sequence[str]) -> None:
+    """Raise UsageError if an index is found only by aliases that have a filter: all of it would be read."""
+
+    def is_meant(name: str) -> bool:
+        return any(fnmatchcase(name, expression) for expression in expressions)
+
+    aliases = [alias for alias in target.aliases if is_meant(alias)]
+    if not is_meant(target.name) and aliases and all("filter" in target.aliases[alias] for alias in aliases):
+        what = f'"{aliases[0]}" is an alias with a filter: esbench would read all of {target.name}'
+        raise UsageError(what, where=f"{INDICES}={aliases[0]}", hint="name the index")
 
 
 def _path(expression: str, where: str) -> str:

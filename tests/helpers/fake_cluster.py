@@ -56,7 +56,8 @@ class FakeCluster(AnsweringCluster):
             return self._search(*(body.get("pit") or {"id": body["scroll_id"]})["id"].split("|"), body=body)
         name, _, action = path.removeprefix("/").partition("/")
         name = self.streams.get(name, (name, ""))[0]
-        found = {key: index for key, index in self.indices.items() if fnmatch(key, name) or name in index.aliases}
+        indices = self.indices.items()
+        found = {key: index for key, index in indices if any(fnmatch(each, name) for each in (key, *index.aliases))}
         if not found and "*" not in name:
             return 404, {"error": {"type": "index_not_found_exception"}, "status": 404}
         if action == "_settings":

@@ -217,6 +217,27 @@ def test_what_is_no_index_is_refused(tmp_path: Path, expression: str, message: s
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("expression", ["archive", "arch*"])
+def test_an_alias_with_a_filter_is_refused(tmp_path: Path, expression: str) -> None:
+    message = r'--indices=archive: "archive" is an alias .*: esbench would read all of orders-old \(name the index\)'
+    with pytest.raises(UsageError, match=message):
+        make(shop(), tmp_path, expression)
+    assert make(shop(), tmp_path, "orders-old", "arch*")[1].documents == 5
+
+
+def test_an_alias_without_a_filter_means_its_index(tmp_path: Path) -> None:
+    cluster = shop(logs=FakeIndex(documents(3), aliases={"today": {}}))
+    assert make(cluster, tmp_path, "today")[1].documents == 3
+
+
+def test_a_pattern_does_not_mean_the_mounted_indices_of_a_data_stream(tmp_path: Path) -> None:
+    cluster, mounted = shop(), ("partial-.ds-orders-1", "restored-.ds-orders-1", "shrink-ab-.ds-orders-1")
+    cluster.indices = {**cluster.indices, **{name: FakeIndex(documents(1)) for name in mounted}}
+    _, contents = make(cluster, tmp_path, "*")
+    assert [part.name for part in contents.parts] == ["carts", "empty", "orders", "orders-old"]
+    assert make(cluster, tmp_path, mounted[0], name="mounted")[1].documents == 1
+
+
 def test_a_pattern_does_not_mean_hidden_indices(tmp_path: Path) -> None:
     cluster = shop()
     cluster.indices = {**cluster.indices, ".tasks": FakeIndex(documents(1))}
