@@ -56,7 +56,8 @@ def open_documents(path: Path, where: str, packed: IO[bytes] | None = None) -> I
     """Open a plain file, or the only file of an archive, as a stream of unpacked bytes.
 
     packed: the bytes of a streamable file that is not on disk; `path` then only gives its name.
-    Raises Damaged, and CorpusError for an archive that does not hold exactly one file; both also while it is read.
+    Raises Damaged, and CorpusError for what cannot be read or does not hold exactly one file; both also while it is
+    read.
     `where` is the place that errors name.
     """
     try:
@@ -66,25 +67,25 @@ def open_documents(path: Path, where: str, packed: IO[bytes] | None = None) -> I
                 unpacked = stack.enter_context(_only_entry(file, path, where))
             elif path.name.endswith(_TARS):
                 unpacked = stack.enter_context(
-                    _only_member(stack.enter_context(_decompressed(file, path)), path, where)
+                    _only_member(stack.enter_context(_decompressed(file, path, where)), path, where)
                 )
             else:
-                unpacked = stack.enter_context(_decompressed(file, path))
+                unpacked = stack.enter_context(_decompressed(file, path, where))
             yield io.BufferedReader(_Lines(unpacked, path, where))
     except (EOFError, OSError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk, not of the archive's format
+            raise CorpusError(f"cannot read {path}: {error.strerror}", where=where) from error
         what = "it ends too early" if isinstance(error, EOFError) else "it cannot be unpacked"
         raise Damaged(f"{path} is damaged: {what}", where=where, hint="delete it and download it again") from error
 
 
-def _decompressed(file: IO[bytes], path: Path) -> IO[bytes]:
+def _decompressed(file: IO[bytes], path: Path, where: str) -> IO[bytes]:
     if path.name.endswith(".bz2"):
         return cast(IO[bytes], bz2.open(file, "rb"))
     if path.name.endswith((".gz", ".tgz")):
         return cast(IO[bytes], gzip.open(file, "rb"))
     if path.name.endswith(".zst"):
-        return io.BufferedReader(ChunkReader(_unpacked_zstd(file)), _BUFFER_BYTES)
+        return io.BufferedReader(ChunkReader(_unpacked_zstd(file, path, where)), _BUFFER_BYTES)
     return file
 
 
@@ -125,8 +126,11 @@ def _only_member(packed: IO[bytes], path: Path, where: str) -> Iterator[IO[bytes
             raise CorpusError(f"{path} holds several files, not one", where=where)
 
 
-def _unpacked_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the unpacked bytes of Zstandard frames; raises EOFError if the last frame is incomplete."""
+def _unpacked_zstd(file: IO[bytes], path: Path, where: str) -> Iterator[bytes]:
+    """Yield the unpacked bytes of Zstandard frames; raises EOFError if the last frame is incomplete.
+
+    Raises CorpusError for a frame that needs more memory than zstd itself allows.
+    """
     import zstandard
 
     decompressor = zstandard.ZstdDecompressor()
@@ -139,6 +143,10 @@ def _unpacked_zstd(file: IO[bytes]) -> Iterator[bytes]:
             try:
                 unpacked = frame.decompress(packed)
             except zstandard.ZstdError as error:
+                if "too much memory" in str(error):
+                    what = f"{path} is packed with a window of more than 128 MB"
+                    hint = "pack it without --long, or with --long=27"
+                    raise CorpusError(what, where=where, hint=hint) from error
                 raise OSError("not Zstandard") from error
             is_begun = not frame.eof
             packed = frame.unused_data if frame.eof else b""

@@ -73,6 +73,11 @@ ARCHIVES: dict[str, tuple[str, Callable[[], bytes], str]] = {  # ending, content
     "gz bomb": (".gz", lambda: gzip.compress(BLANKS, 1), TOO_LONG),
     "bz2 bomb": (".bz2", lambda: bz2.compress(BLANKS, 1), TOO_LONG),
     "zst bomb": (".zst", lambda: zstandard.compress(BLANKS), TOO_LONG),
+    "a wide window": (
+        ".zst",
+        lambda: b"\x28\xb5\x2f\xfd\x00\x90" + (len(LINE) << 3 | 1).to_bytes(3, "little") + LINE,  # of 256 MB
+        "is packed with a window of more than 128 MB (pack it without --long, or with --long=27)",
+    ),
     "zip bomb": (".zip", lambda: zipped(BLANKS), TOO_LONG),
     "tar.gz bomb": (".tar.gz", lambda: tar(("d.json", tarfile.REGTYPE, BLANKS)), TOO_LONG),
     "a plain line": ("", lambda: BLANKS, TOO_LONG),
