@@ -6,13 +6,16 @@ only read as a stream leaves the last two: how many documents it has, and where 
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import shutil
 import threading
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +26,7 @@ from esbench.units import format_bytes
 
 RESERVE_BYTES = 256 << 20  # of the disk, that a file of no stated size leaves free; of a small disk a part of it
 RESERVE_PART = 20
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,32 @@ def writing(path: Path, where: str) -> Iterator[BinaryIO]:
     partial = path.with_name(f"{path.name}.{threading.get_native_id()}.partial")  # no other process has this number
     with write_errors(path, where):
         private_folder(path.parent)
+        _delete_left_partials(path)
         try:
-            with open_private(partial, "wb") as out:
+            with _open_locked(partial) as out:
                 yield out
-            partial.replace(path)
+                out.flush()
+                partial.replace(path)  # while it is locked
         finally:
             partial.unlink(missing_ok=True)
+
+
+def _open_locked(partial: Path) -> BinaryIO:
+    """Open a partial file, locked until it is closed."""
+    while True:
+        out = open_private(partial, "wb")
+        fcntl.flock(out, fcntl.LOCK_EX)
+        if partial.exists():
+            return out
+        out.close()  # another process took it for a left one before it was locked
+
+
+def _delete_left_partials(path: Path) -> None:
+    """Delete the partial files of processes that were killed: they are not locked."""
+    for left in path.parent.glob(f"{escape(path.name)}.[0-9]*.partial"):
+        with suppress(OSError), left.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
 
 
 def check_reserve(name: str, folder: Path, where: str) -> None:
@@ -107,5 +131,5 @@ def write_errors(path: Path, where: str) -> Iterator[None]:
         raise CorpusError(
             f"cannot write {path}: {error.strerror or error}",
             where=where,
-            hint=FREE_SPACE,
+            hint=FREE_SPACE if error.errno in _FULL else "set ESBENCH_HOME to a folder that can be written",
         ) from error

@@ -90,8 +90,12 @@ class Supply:
             folders.append(Path(unquote(urlsplit(url).path)).parent)
         for folder in folders:
             for spelled in _spellings(name):
-                if (folder / spelled).is_file():
-                    return folder / spelled
+                path = folder / spelled
+                try:
+                    if path.is_file():
+                        return path
+                except OSError as error:
+                    raise CorpusError(f"cannot read {path}: {error.strerror}", where=self._where) from error
         return None
 
     def _downloaded(self, part: Documents, full: str) -> Path:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
@@ -18,7 +19,7 @@ import pytest
 from archived import pack
 from corpora import SPEC, actions_of, bodies_of, from_file, generated, lines
 
-from esbench.corpus.archives import ENDINGS
+from esbench.corpus.archives import ENDINGS, open_documents
 from esbench.corpus.cache import writing
 from esbench.corpus.generate.generator import Generator
 from esbench.corpus.generate.spec import spec_digest
@@ -100,6 +101,16 @@ def test_two_threads_that_write_one_file_do_not_mix_it_up(tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir()] == ["x.bulk"]
 
 
+def test_the_partial_file_of_a_process_that_was_killed_is_deleted(tmp_path: Path) -> None:
+    path, others = tmp_path / "x.bulk", [tmp_path / "x.bulk.zst.partial", tmp_path / "x.json.7.partial"]
+    for file in (tmp_path / "x.bulk.7.partial", *others):
+        file.write_text("")
+    with writing(path, "here") as out:
+        out.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert sorted(tmp_path.iterdir()) == sorted([path, *others])
+
+
 def test_two_races_may_prepare_the_same_corpus_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from corpora import generated\n"
@@ -136,8 +147,26 @@ def test_a_pattern_too_short_for_the_documents_is_told(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CorpusError, match=r"cannot write .*ESBENCH_HOME"):
+    with pytest.raises(CorpusError, match=r"cannot write .* \(set ESBENCH_HOME to a folder that can be written\)"):
         generated(tmp_path / "file", 10)
+    full = pytest.raises(CorpusError, match=r"cannot write .*x\.bulk: No space left on device \(free some space, or")
+    with full, writing(tmp_path / "x.bulk", "here"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    message = f"here: cannot read {tmp_path}: Is a directory"
+    with pytest.raises(CorpusError, match=f"^{message}$"), open_documents(tmp_path, "here"):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everywhere")
+def test_a_folder_of_another_user_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "filed"
+    folder.mkdir(parents=True)
+    folder.chmod(0)
+    with pytest.raises(CorpusError, match=rf"cannot read {folder}.*: Permission denied"):
+        from_file(tmp_path, "documents.json", 3)
 
 
 @pytest.mark.parametrize("last_line_end", [b"\n", b""])
