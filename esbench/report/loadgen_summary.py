@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 from esbench.operations.http_requests import INVALID
+from esbench.record.figures import known
 from esbench.record.model import TaskResult
 from esbench.units import format_bytes
 
@@ -29,10 +32,11 @@ def loadgen_summary(task: TaskResult) -> str:
     "Estimated Server Metrics" are what the clients would reach if they sent without a pause: Little's law.
     """
     named = [(part.service_time_ms, part.requests - part.errors) for part in task.requests_by_name]
-    known = [(times, count) for times, count in named or [(task.service_time_ms, task.requests - task.errors)] if times]
+    found = [(times, count) for times, count in named or [(task.service_time_ms, task.requests - task.errors)] if times]
+    replied = [(times, count) for times, count in found if "mean" in times]  # the others know bounds of timeouts alone
     requests, seconds = _sent(task), max(task.duration_s, 1e-9)
     sent, received = task.bytes_sent or 0, task.bytes_received or 0
-    mean_ms = sum(times["mean"] * count for times, count in known) / max(1, sum(count for _, count in known))
+    mean_ms = sum(times["mean"] * count for times, count in replied) / max(1, sum(count for _, count in replied))
     lines = [
         f"{requests} requests finished in {seconds:.2f}s, {format_bytes(sent)} sent, {format_bytes(received)} received",
         "",
@@ -41,14 +45,14 @@ def loadgen_summary(task: TaskResult) -> str:
         f"Request Traffic/sec:\t{format_bytes(sent / seconds)}",
         f"Total Transfer/sec:\t{format_bytes((sent + received) / seconds)}",
     ]
-    if known:
-        lines += [
-            f"Fastest Request:\t{min(times['min'] for times, _ in known):.3f}ms",
-            f"Slowest Request:\t{max(times['max'] for times, _ in known):.3f}ms",
-        ]
+    if replied:
+        lines.append(f"Fastest Request:\t{min(times['min'] for times, _ in replied):.3f}ms")
+    if found:
+        above = "> " if any(isinf(times["max"]) for times, _ in found) else ""
+        lines.append(f"Slowest Request:\t{above}{max(known(times, 'max') for times, _ in found):.3f}ms")
     lines += [f"Number of Errors:\t{transport_errors(task)}", f"Number of Invalid:\t{invalid(task)}"]
     lines += [f"Status {status}:\t\t{count}" for status, count in sorted((task.status_codes or {}).items())]
-    if known and mean_ms:
+    if mean_ms:
         per_s = 1000 * task.clients / mean_ms
         lines += [
             "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from races import golden_race, task_of
 
@@ -30,3 +31,23 @@ def test_requests_without_a_reply_are_errors_each() -> None:
 
 def test_a_turn_of_one_request_counts_as_it() -> None:
     assert transport_errors(replace(TASK, status_codes={"200": 7, "500": 1})) == 2
+
+
+def test_without_any_reply_only_a_bound_of_the_slowest_request_is_known() -> None:
+    times = {"max": inf, "max_at_least": 1000.0}
+    for task in (
+        replace(TASK, service_time_ms=times),
+        replace(TASK, requests_by_name=(NamedRequest("a", 10, 10, service_time_ms=times),)),
+    ):
+        said = loadgen_summary(task)
+        assert "Slowest Request:\t> 1000.000ms" in said
+        assert "Fastest" not in said and "Estimated" not in said
+
+
+def test_a_request_that_timed_out_among_replies_bounds_the_slowest() -> None:
+    replied = NamedRequest("a", 10, 0, service_time_ms={"mean": 2.0, "min": 1.0, "max": 3.0})
+    late = NamedRequest("b", 10, 10, service_time_ms={"max": inf, "max_at_least": 1000.0})
+    said = loadgen_summary(replace(TASK, requests_by_name=(replied, late)))
+    assert "Fastest Request:\t1.000ms" in said
+    assert "Slowest Request:\t> 1000.000ms" in said
+    assert "Avg Req Time:\t\t2.000ms" in said
