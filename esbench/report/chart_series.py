@@ -127,7 +127,8 @@ def measured_second(task: TaskResult, second: int, lines: Sequence[SecondLine]) 
 
 
 def percentile_curve(*histograms: Counts) -> tuple[tuple[float, float], ...]:
-    """Return points (1 / (1 - q), ms) of histograms together, ascending: one for each step that can be seen.
+    """Return points (1 / (1 - q), ms) of histograms together, ascending: one for each step that can be seen, and the
+    last one before a jump.
 
     The longest duration stands at the number of samples: no percentile beyond 1 - 1 / samples is known. Empty without
     samples.
@@ -137,11 +138,15 @@ def percentile_curve(*histograms: Counts) -> tuple[tuple[float, float], ...]:
         counts.merge(histogram)
     total, below = counts.count, 0
     curve: list[tuple[float, float]] = []
+    latest = (0.0, math.inf)
     for index in sorted(counts.buckets):
         below += counts.buckets[index]
         ms = lowest_equivalent_ns(index + 1) / _NS_PER_MS
+        if ms > 1.01 * latest[1] and latest != curve[-1]:
+            curve.append(latest)
+        latest = (total / max(total - below, 1), ms)
         if not curve or below == total or ms > 1.01 * curve[-1][1]:  # finer steps cannot be seen
-            curve.append((total / max(total - below, 1), ms))
+            curve.append(latest)
     return tuple(curve)
 
 

@@ -221,6 +221,12 @@ def test_a_percentile_curve_ends_at_what_the_samples_carry() -> None:
     assert [ms for _, ms in curve] == pytest.approx([1, 10, 100], rel=0.002)
 
 
+def test_a_percentile_curve_stays_at_close_durations_up_to_their_last() -> None:
+    curve = percentile_curve(decode(histogram(*[30.0] * 500, *[30.25] * 490, *[300.0] * 10)))
+    assert [x for x, _ in curve] == pytest.approx([2, 100, 1000])
+    assert [ms for _, ms in curve] == pytest.approx([30, 30.25, 300], rel=0.002)
+
+
 def test_ten_tasks_of_ten_minutes_make_less_than_three_megabytes() -> None:
     task = replace(
         open_task(golden_race()), duration_s=600.0, histograms={"latency": histogram(*(1.02**n for n in range(500)))}
