@@ -30,6 +30,7 @@ class LineProgress(ShowsSides, PrintedProgress):
         super().__init__(write, clock)
         self._jobs: dict[Job, float] = {}  # the time of each one's last line
         self._task_said_s = 0.0
+        self._known_s: dict[str, int] = {}  # the own seconds of each task that were known then
         self._lately: dict[str, Sum] = {}  # what each task did since then
 
     def show_step(self, number: int, steps: int, step: Step) -> None:
@@ -88,17 +89,18 @@ class LineProgress(ShowsSides, PrintedProgress):
                     self.say(f"{_INDENT}{name}{job_text(job, now_s)}")
             if self._sides is not None:
                 self._sides.tell_warnings()
-            length_s = now_s - self._task_said_s
-            if length_s < EVERY_S:
+            if now_s - self._task_said_s < EVERY_S:
                 return
             if self._sides is not None:
                 for name, tasks in self._sides.running():
                     self.say(f"{_INDENT}{name}: {self._sides.running_text(tasks, now_s)}")
             for name, task in self.tasks.items():
+                length_s = max(1, task.known_s(now_s) - self._known_s[name])
                 told = running_text(task, self._lately[name].figures, length_s, now_s)
                 self.say(f"{_INDENT}{f'{name}: ' if len(self.tasks) > 1 else ''}{told}")
             self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._task_said_s = self.clock()
+        self._known_s = {name: task.known_s(self._task_said_s) for name, task in self.tasks.items()}
         self._lately = {name: Sum(task.task.schedule.is_open) for name, task in self.tasks.items()}

@@ -179,7 +179,14 @@ class RunningTask:
     @property
     def rate(self) -> float | None:
         """The mean units per own second of its current phase so far; None before its first second."""
-        return sum(units for units, _ in self.seconds.values()) / len(self.seconds) if self.seconds else None
+        if not self.seconds:
+            return None
+        return sum(units for units, _ in self.seconds.values()) / (max(self.seconds) - min(self.seconds) + 1)
+
+    def known_s(self, now_s: float) -> int:
+        """Return the number of own seconds that are known: up to the last that was reported, and those so long ago
+        that nothing was done in them."""
+        return max(self._second + 1, int((self.elapsed_s(now_s) - _STALE_S) / self._stretch)) if self._runs else 0
 
     def of_second(self, now_s: float) -> RecentFigures:
         """Return the figures of the last second; zeros if none was reported lately or the task is at its end."""

@@ -41,10 +41,25 @@ def test_a_running_task_is_told_of_every_ten_seconds(progress: LineProgress, lin
     for number in range(9):
         progress.second("get", second(number, 100, ms=2.0, errors=1 if number == 3 else 0))
     pass_time(progress, clock, 10)
-    assert lines == ["      89.90 ops/s, service time p50 2.000 ms, service time p99 2.000 ms, 1 errors, 15 s left"]
+    assert lines == ["      99.89 ops/s, service time p50 2.000 ms, service time p99 2.000 ms, 1 errors, 15 s left"]
     progress.second("get", second(10, 50, ms=4.0))
     pass_time(progress, clock, 10)
-    assert lines[1:] == ["      5.000 ops/s, service time p50 4.000 ms, 1 errors, 5 s left"]
+    assert lines[1:] == ["      6.250 ops/s, service time p50 4.000 ms, 1 errors, 5 s left"]  # 8 s: more may follow of the last 3
+
+
+def test_the_rate_of_the_first_line_is_without_the_preparation(
+    progress: LineProgress, lines: list[str], clock: Clock
+) -> None:
+    progress.step_begins(0, Step((task("get", time_period_s=60.0),)))
+    pass_time(progress, clock, 5)
+    progress.step_runs(0, {"get": "ops"})
+    lines.clear()
+    for number in range(14):
+        clock.now_s += 1
+        if number:  # it arrives a second after its end
+            progress.second("get", second(number - 1, 100))
+        progress.tick()
+    assert lines == ["      100.0 ops/s, service time p50 1.000 ms, service time p99 1.000 ms, 55 s left"]
 
 
 def test_a_long_request_says_how_long_it_has_taken(progress: LineProgress, lines: list[str], clock: Clock) -> None:

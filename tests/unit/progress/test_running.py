@@ -129,3 +129,11 @@ def test_percentiles_are_those_that_the_requests_carry() -> None:
     assert slow.figures.times_ms[0] == math.inf
     assert slow.figures.at_least_ms == (2000.0, None)
     assert slow.figures.lag_ms is None  # nothing is due in a closed loop
+
+
+def test_the_rate_is_over_seconds_without_a_reply_too() -> None:
+    slow = running()
+    assert slow.rate is None
+    for number in (2, 5, 8):
+        slow.take(second(number, 1), 102.0 + number)
+    assert slow.rate == pytest.approx(3 / 7)
