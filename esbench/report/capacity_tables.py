@@ -149,13 +149,13 @@ def _percentile(objective: Objective, probe: JudgedProbe) -> float | None:
 
 
 def _bar(value: float | None, limit: float) -> str:
-    """Return a value as a bar with a mark at the limit, which ends in > if it is too long."""
+    """Return a value as a bar with dots up to the mark at the limit; one that is too long ends in >."""
     if value is None:
         return ""
     most = value * _LIMIT_AT / limit if limit else _BAR
     bar = "#" * round(min(most, _BAR))
     bar = f"{bar[:-1]}>" if most > _BAR else bar
-    return f"{bar[:_LIMIT_AT]:{_LIMIT_AT}}|{bar[_LIMIT_AT:]}"
+    return f"{bar[:_LIMIT_AT]:.<{_LIMIT_AT}}|{bar[_LIMIT_AT:]}"
 
 
 def servers_section(record: RaceRecord, shown: ShownSearch) -> tuple[Section, ...]:

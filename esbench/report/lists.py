@@ -31,7 +31,7 @@ def _capacity(entry: RaceEntry) -> str:
     if entry.capacity is None:
         return ""
     found = entry.capacity.found
-    return "not found" if found is None else found_text(entry.capacity, found)
+    return "the search has not ended" if found is None else found_text(entry.capacity, found)
 
 
 _RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (

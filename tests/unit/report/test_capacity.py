@@ -199,9 +199,9 @@ p99 < 50 ms        4210  4050  4330
 p99 latency over the rate; | is the limit, 50 ms
 Rate/s   p99 ms
 ------  -------  -----------------------------------------
-  3000    11.50  #####               |
-  3900    38.25  ###############     |
-  4050    46.00  ##################  |
+  3000    11.50  #####...............|
+  3900    38.25  ###############.....|
+  4050    46.00  ##################..|
   4600    212.0  ####################|###################>
   6000  > 900.0  ####################|###################>
 
@@ -291,7 +291,7 @@ def test_each_objective_has_its_share_and_its_capacity() -> None:
 def test_a_curve_has_the_share_of_failed_requests_if_errors_bind() -> None:
     (section,) = curve_section(two_objectives(FoundCapacity("no rate", 0.0, 0.0, 800.0, binding=1)))
     assert section.title == "Share of late requests over the rate; | is the limit, 0.1 %"
-    assert [row[1:] for row in section.table.rows] == [(0.0, f"{'':20}|")] * 2
+    assert [row[1:] for row in section.table.rows] == [(0.0, f"{'':.<20}|")] * 2
 
 
 def test_a_curve_is_at_most_twelve_lines_and_shows_the_probes_near_the_capacity() -> None:
@@ -300,6 +300,13 @@ def test_a_curve_is_at_most_twelve_lines_and_shows_the_probes_near_the_capacity(
     lines = render_text(ReportDocument(Table((), ()), sections=(section,)), columns=80).splitlines()
     assert len(lines) == 12
     assert [row[0] for row in section.table.rows] == list(range(3250, 5500, 250))
+
+
+def test_the_limit_has_one_place_in_the_bars_of_a_curve() -> None:
+    tasks = {each: task(each, p99) for each, p99 in ((probe(3000, 0.0), 0.5), (probe(4000, 0.0), 40.0))}
+    (section,) = curve_section(shown_of(searched(PRECISE, tasks)))
+    lines = render_text(ReportDocument(Table((), ()), sections=(section,))).splitlines()[-2:]
+    assert lines[0].index("|") == lines[1].index("|")
 
 
 def test_without_figures_of_nodes_nothing_is_said_about_what_gave_way() -> None:
@@ -499,6 +506,8 @@ def test_commands_show_list_and_export_a_search(
     record = usual(race_id="searched")
     keep(tmp_path, record)
     assert "get-by-id carries 4,210/s [4,050, 4,330] with p99 < 50 ms" in printed("list", "races")
+    keep(tmp_path, usual(None, race_id="begun"))
+    assert "the search has not ended" in printed("list", "races")
     listed = {race["race_id"]: race["capacity"] for race in json.loads(printed("list", "races", "--format=json"))}
     assert listed["plain"] == ""
     assert "carries 4,210/s" in printed("show", "searched")
