@@ -85,7 +85,10 @@ def _answer_cases(suite: ET.Element, answers: Sequence[TaskAnswers]) -> Iterator
 
 def _text(row: Row) -> str:
     change = "" if row.diff_percent is None else f" ({row.diff_percent:+.1f}%)"
-    values = ("-" if figure is None else format_number(figure.value) for figure in (row.baseline, row.contender))
+    values = (
+        "-" if figure is None else f"{'> ' if figure.exceeded else ''}{format_number(figure.value)}"
+        for figure in (row.baseline, row.contender)
+    )
     figures = f"{' -> '.join(values)} {row.unit}{change}"
     if row.verdict is None:
         return figures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from xml.etree import ElementTree as ET
 
@@ -155,3 +156,13 @@ def test_junit_has_a_test_for_each_judged_row() -> None:
         "errors": "0",
         "skipped": "1",
     }
+
+
+def test_junit_shows_lower_bounds_as_such() -> None:
+    compared = latency(1.0)
+    (pair,) = compared.pairs
+    row = pair.primary[0]
+    assert row.contender is not None
+    bound = replace(row, contender=replace(row.contender, value=900.0, exceeded=True))
+    text = junit(replace(compared, pairs=(replace(pair, rows=(bound,)),)), [])
+    assert " -&gt; &gt; 900.0 docs/s" in text
