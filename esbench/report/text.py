@@ -15,6 +15,7 @@ from esbench.units import format_number
 
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}
 MARKDOWN = "github"
+_MARKDOWN_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "\n": " "})
 _RESET = "\x1b[0m"
 _DOTS = "..."
 _GAP = 2  # between the columns of a table
@@ -68,12 +69,15 @@ def render_markdown(document: ReportDocument) -> str:
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
     if document.line:
-        parts.append(printable(document.line))
+        parts.append(_in_markdown(printable(document.line)))
     if document.table.rows:
         parts.append(_tabulate(document.table, MARKDOWN))
-    parts.extend(f"{printable(section.title)}\n\n{_tabulate(section.table, MARKDOWN)}" for section in document.sections)
+    parts.extend(
+        f"{_in_markdown(printable(section.title))}\n\n{_tabulate(section.table, MARKDOWN)}"
+        for section in document.sections
+    )
     if document.notices:
-        parts.append("\n".join(f"- {notice_line(notice)}" for notice in document.notices))
+        parts.append("\n".join(f"- {_in_markdown(notice_line(notice))}" for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
@@ -160,7 +164,7 @@ def _tabulate(table: Table, style: str, *, colour: bool = False, width: int | No
         below[len(lines) - 1] = laid.below[index]
     text = tabulate(
         lines,
-        headers=laid.titles[0] if style == MARKDOWN else (),
+        headers=[*map(_in_markdown, laid.titles[0])] if style == MARKDOWN else (),
         tablefmt=MARKDOWN if style == MARKDOWN else "plain",
         colalign=["right" if column.numeric else "left" for column in laid.columns],
         disable_numparse=True,
@@ -280,7 +284,12 @@ def _filled(text: str, width: int | None) -> str:
     return "\n".join(part for line in text.split("\n") for part in _parts(line, width, "  "))
 
 
+def _in_markdown(text: str) -> str:
+    """Return a text on one line, without what Markdown takes for HTML or for the end of a cell."""
+    return text.translate(_MARKDOWN_ESCAPES)
+
+
 def _styled(text: str, column: Column, tone: str, style: str) -> str:
     if style == MARKDOWN:
-        return text.replace("|", "\\|").replace("\n", " ")
+        return _in_markdown(text)
     return f"{_COLOURS[tone]}{text}{_RESET}" if tone and column.toned else text

@@ -22,7 +22,7 @@ from esbench.report.comparison import comparison
 from esbench.report.lists import race_list
 from esbench.report.race_summary import summary
 from esbench.report.render import COMPARISON_FORMATS, FORMATS, names, render
-from esbench.report.table_model import Above, Column, Interval, ReportDocument, Table
+from esbench.report.table_model import Above, Column, Interval, ReportDocument, Section, Table
 from esbench.report.text import cell_text
 
 RED, GREEN = "\x1b[31m", "\x1b[32m"
@@ -259,6 +259,17 @@ def test_markdown_is_tables_and_a_list_and_keeps_pipes_out_of_the_cells() -> Non
     assert lines[0].split() == ["|", "A", "|"]
     assert lines[2] == "| x\\|y |"
     assert lines[-1] == "- warning: n"
+
+
+def test_markdown_shows_text_that_could_be_html_or_end_a_cell() -> None:
+    text, shown = "a|<b>&lt;\n\nc", "a\\|&lt;b>&amp;lt;  c"
+    table = Table((Column(text, "a"),), ((text,),))
+    document = ReportDocument(table, table, (Notice(text),), line=text, sections=(Section(text, table),))
+    lines = render(document, "markdown").splitlines()
+    cells = [line for line in lines if line.startswith("| ")]
+    assert len(cells) == 6
+    assert {line.strip("| ") for line in cells} == {shown}
+    assert [line for line in lines if "c" in line and line not in cells] == [shown, shown, f"- warning: {shown}"]
 
 
 def test_csv_has_one_line_of_keys_and_every_digit() -> None:
