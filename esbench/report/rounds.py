@@ -47,7 +47,7 @@ def rounds(session_id: str, records: Sequence[RaceRecord]) -> ReportDocument:
 def _row(found: Sequence[Figure]) -> tuple[Cell, ...]:
     values, first = [figure.value for figure in found], found[0]
     mean = None if any(figure.exceeded for figure in found) else fmean(values)
-    spread = 100 * stdev(values) / mean if mean and len(values) > 1 else None
+    spread = 100 * stdev(values) / abs(mean) if mean and len(values) > 1 else None
     least = min(found, key=lambda figure: (figure.value, figure.exceeded))
     longest = None if mean is None else max(values)
     usable = all(figure.usable for figure in found)

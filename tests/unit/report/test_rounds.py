@@ -38,6 +38,10 @@ def test_one_round_has_no_spread() -> None:
     assert row([with_throughput(90.0)], "Mean throughput")[2:6] == (90, None, 90, 90)
 
 
+def test_the_spread_of_negative_figures_is_positive() -> None:
+    assert row([with_throughput(mean) for mean in (-90.0, -100.0, -110.0)], "Mean throughput")[3] == pytest.approx(10)
+
+
 def test_a_figure_beyond_what_was_measured_has_no_mean() -> None:
     record = golden_race()
     task = next(task for task in reported_tasks(record) if task.latency_ms and "p50" in task.latency_ms)
