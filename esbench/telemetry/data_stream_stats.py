@@ -42,9 +42,14 @@ class DataStreamStats(IndexDevice):
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
         """Return the totals over all data streams at the task's end: data_streams, backing_indices, store_bytes.
 
-        `series`: (data stream, group) -> its readings. Empty without readings of data streams.
+        `series`: (data stream, group) -> its readings; those that are gone have none in the task. Empty without data
+        streams.
         """
-        streams = [figures for (_, group), figures in series.items() if group == _GROUP]
+        streams = [
+            figures
+            for (_, group), figures in series.items()
+            if group == _GROUP and figures.times_s[-1] > span.window_start_s
+        ]
         if not streams:
             return {}
         found = {

@@ -20,6 +20,7 @@ _LOOPBACK = ("lo", "lo0")
 _IDLE = ("idle", "iowait")
 _HOST = "host"
 _BLOCKS = Path("/sys/block")
+_CARDS = Path("/sys/class/net")
 _KINDS: Mapping[str, tuple[str, ...]] = {  # ours -> psutil's; guests' time is within user and nice
     "user": ("user",),
     "system": ("system",),
@@ -167,8 +168,17 @@ def lowest_disks(names: Iterable[str], blocks: Path = _BLOCKS) -> list[str]:
     return [name for name, of in folders.items() if of.is_dir() and not any(of.glob("slaves/*"))]
 
 
+def lowest_cards(names: Iterable[str], cards: Path = _CARDS) -> list[str]:
+    """Return the network cards that no other one counts, too: no bonds, bridges, or VLANs.
+
+    `cards` has Linux's network cards, with those that each lies upon; without such a folder these are all cards.
+    """
+    return [name for name in names if not any((cards / name).glob("lower_*"))]
+
+
 def _network(gains: Gains) -> Iterator[Reading]:
-    cards = psutil.net_io_counters(pernic=True)
+    counted = psutil.net_io_counters(pernic=True)
+    cards = {name: counted[name] for name in lowest_cards(counted)}
     loopback = {name for name in cards if name in _LOOPBACK}
     for group, names in (("network", set(cards) - loopback), ("loopback", loopback)):
         received = {name: cards[name].bytes_recv for name in names}

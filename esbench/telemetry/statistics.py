@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from esbench.cluster.client import LENIENT, Cluster, index_path
+from esbench.errors import ClusterError
 from esbench.record.model import Statistic
 from esbench.telemetry.snapshots import Attempts, copies, increase
 
@@ -107,7 +108,9 @@ def take(cluster: Cluster, indices: Iterable[str]) -> Snapshot:
     found = asking.attempt("index statistics", lambda: indices_of(*_ask_for_indices(cluster, indices)), Snapshot())
     nodes = asking.attempt(
         "statistics of the nodes",
-        lambda: nodes_of(cluster.request("GET", "/_nodes/stats/jvm,thread_pool", timeout_s=_NODES_TIMEOUT_S)),
+        lambda: nodes_of(
+            _whole("_nodes", cluster.request("GET", "/_nodes/stats/jvm,thread_pool", timeout_s=_NODES_TIMEOUT_S))
+        ),
         None,
     )
     return replace(found, nodes=nodes, warnings=tuple(asking.notes))
@@ -121,7 +124,16 @@ def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any
     uuids = cluster.request("GET", f"{path}/_settings/index.uuid", params=LENIENT, timeout_s=_INDICES_TIMEOUT_S)
     metrics = "indexing,merge,refresh,flush,store,translog,segments,search,get,query_cache,request_cache"
     by_shard = {**LENIENT, "level": "shards"}
-    return uuids, cluster.request("GET", f"{path}/_stats/{metrics}", params=by_shard, timeout_s=_INDICES_TIMEOUT_S)
+    stats = cluster.request("GET", f"{path}/_stats/{metrics}", params=by_shard, timeout_s=_INDICES_TIMEOUT_S)
+    return uuids, _whole("_shards", stats)
+
+
+def _whole(asked: str, reply: Any) -> Any:
+    """Return a reply, in which `asked` counts the shards or nodes; raises ClusterError if some of them failed."""
+    counts = reply.get(asked) or {}
+    if counts.get("failed"):
+        raise ClusterError(f"{counts['failed']} of {counts.get('total')} {asked[1:]} did not answer")
+    return reply
 
 
 def indices_of(settings: Any, stats: Any) -> Snapshot:

@@ -179,6 +179,12 @@ def test_what_is_no_address_is_told(text: str) -> None:
         parse_address(text)
 
 
+def test_a_host_that_cannot_be_a_name_is_told() -> None:
+    flags = {"metrics_port": "0..0.0:9108", "metrics_buckets": "", "annotate": ""}
+    with pytest.raises(UsageError, match=r'--metrics-port: "0..0.0" is not an address of this host'):
+        others_who_follow(flags, LineProgress()).__enter__()
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [

@@ -48,6 +48,23 @@ def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
     assert difference(snapshot, snapshot) == {}
 
 
+def test_replies_that_lack_a_shard_or_a_node_become_warnings() -> None:
+    stats = {"_shards": {"total": 2, "successful": 1, "failed": 1}, "indices": {}}
+    metrics = "indexing,merge,refresh,flush,store,translog,segments,search,get,query_cache,request_cache"
+    replies = {
+        "GET /a/_settings/index.uuid": (200, {}),
+        f"GET /a/_stats/{metrics}": (200, stats),
+        "GET /_nodes/stats/jvm,thread_pool": (200, {"_nodes": {"total": 3, "failed": 1}, **NODES}),
+    }
+    with serve(replies) as server, Cluster([server.url]) as cluster:
+        snapshot = take(cluster, ["a"])
+    assert snapshot.warnings == (
+        "no index statistics: 1 of 2 shards did not answer",
+        "no statistics of the nodes: 1 of 3 nodes did not answer",
+    )
+    assert snapshot.shards is snapshot.nodes is None
+
+
 @pytest.mark.parametrize("version", ["5.6.16", "6.8.23", "7.17.29", "8.19.4"])
 def test_a_null_cluster_gives_all_statistics_and_facts(null_server: NullServerFactory, version: str) -> None:
     with Cluster([null_server({"version": version}).url]) as cluster:

@@ -106,7 +106,7 @@ def _for_this_host(app: Callable[..., Any]) -> Callable[..., Any]:
 def _listen(address: Address, app: Callable[..., Any]) -> WSGIServer:
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise UsageError(f'"{address.host}" is not an address of this host', where=OPTION, hint=_EXAMPLE) from error
 
     class Server(ThreadingWSGIServer):

@@ -148,27 +148,6 @@ def _column(values: list[Any]) -> Any:
     return array("f", [nan if value is None else value for value in values])
 
 
-def percentile_chart(y_title: str = "ms", *, height: int = HEIGHT, to_rank: float = 99.999) -> figure:
-    """Return an empty chart on the usual scale of percentiles: x is 1 / (1 - q) on a logarithmic axis, so that p90, p99
-    and p99.9 are equally far apart; y is logarithmic.
-
-    `to_rank`: the highest percentile of the axis, below 100.
-    """
-    ends = [rank for rank in (_RANKS if to_rank >= _RANKS[3] else _RANKS_OF_FEW) if rank <= to_rank]
-    drawn = chart(y_title, height=height, x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * beyond(to_rank)))
-    ticker = FixedTicker(ticks=[beyond(rank) for rank in ends])
-    drawn.xaxis.ticker = ticker
-    drawn.xgrid.ticker = ticker
-    drawn.xaxis.major_label_overrides = {beyond(rank): f"p{rank:g}" for rank in ends}
-    drawn.xaxis.axis_label = "percentile"
-    return drawn
-
-
-def beyond(rank: float) -> float:
-    """Return the x of a percentile (from 0, below 100) on the scale of percentiles: 1 / (1 - q)."""
-    return 100 / round(100 - rank, 6)
-
-
 def plain_numbers(drawn: figure, *, powers: bool = False) -> None:
     """Write the numbers of the y axis as 0.5, 20 and 3k. `powers`: the axis has their decimal logarithms."""
     drawn.yaxis.formatter = CustomJSTickFormatter(args={"powers": powers}, code=_PLAIN)
@@ -186,10 +165,18 @@ def round_numbers(drawn: figure, *, powers: bool = False) -> None:
 def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]]) -> figure:
     """Return a chart of percentile curves, each a name, a colour and its points (1 / (1 - q), ms), over one another.
 
-    There must be a curve, and points of each, in ascending order. Times below a microsecond are left out: they are as
-    good as zero, which a logarithmic axis does not have.
+    Both axes are logarithmic: p90, p99 and p99.9 are equally far apart. There must be a curve, and points of each, in
+    ascending order. Times below a microsecond are left out: they are as good as zero, which a logarithmic axis does not
+    have.
     """
-    drawn = percentile_chart(to_rank=100 - 100 / max(points[-1][0] for _, _, points in curves))
+    longest = max(points[-1][0] for _, _, points in curves)
+    drawn = chart("ms", x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * longest))
+    ranks = _RANKS if longest >= 1000 else _RANKS_OF_FEW
+    places = {rank: 100 / round(100 - rank, 6) for rank in ranks}
+    labels = {place: f"p{rank:g}" for rank, place in places.items() if place <= longest}
+    drawn.xaxis.ticker = drawn.xgrid.ticker = FixedTicker(ticks=list(labels))
+    drawn.xaxis.major_label_overrides = {**labels}
+    drawn.xaxis.axis_label = "percentile"
     for name, colour, points in curves:
         data = source(
             x=[x for x, _ in points],

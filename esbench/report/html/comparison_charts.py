@@ -244,12 +244,13 @@ def differences(rows: Judged, names: Sequence[str], margin: float) -> figure:
         aside = _ASIDE * (number - (len(rows) + 1) / 2)
         points = source(
             place=[place + aside for place in range(1, len(row.differences) + 1)],
+            round=[str(place) for place in range(1, len(row.differences) + 1)],
             change=row.differences,
             shown=[f"{100 * math.expm1(each):+.1f}%" for each in row.differences],
         )
         named: dict[str, Any] = {"legend_label": names[number]} if len(rows) > 1 else {}
         dots = drawn.scatter("place", "change", source=points, marker=marker, size=11, color=colour, **named)
-        hover(drawn, dots, [(f"{names[number]}, round @place{{0}}", "@shown")], mode="mouse")
+        hover(drawn, dots, [(names[number], "@shown"), ("round", "@round")], mode="mouse")
         if row.estimate is not None:
             low, high, mean = (math.log(each) for each in (row.estimate.low, row.estimate.high, row.estimate.ratio))
             drawn.segment(x0=[mean_at + aside], x1=[mean_at + aside], y0=[low], y1=[high], line_width=3, color=colour)

@@ -177,7 +177,7 @@ def _rounds(sides: ComparedSides, metrics: Mapping[str, Judged]) -> Iterator[Cha
         if all(value is None for value in values):
             continue
         direction = DIRECTIONS.get(first.better, "").capitalize()
-        gaps = "Races without a usable figure are left out" if None in values else ""
+        gaps = "Races without a known figure are left out" if None in values else ""
         caption = ". ".join(filter(None, [direction, "Dashed: the geometric mean of a side", gaps]))
         yield Chart(rounds(raced, metric, first.unit), f"{metric}, race by race", f"{caption}.")
 

@@ -69,9 +69,9 @@ def _searched(shown: ShownSearch) -> Sentence:
 
 
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:
-    paced = [task for task in tasks if task.target_rate_per_s is not None]
+    paced = [task for task in tasks if task.loop == "open"]
     if not paced:
-        return Sentence("", "No target rates.", "Every client sent again as soon as it was answered.")
+        return Sentence("", "No target rates.", "Every client waited for its reply before it sent again.")
     missed = [task for task in paced if missed_target(task) or not task.throughput.mean]
     if missed:
         of = f"({len(missed)} of {len(paced)} tasks with one)"

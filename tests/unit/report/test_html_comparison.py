@@ -270,6 +270,9 @@ def test_the_scale_of_percentiles_has_names_enough_for_few_and_for_many_samples(
     few, many = (curves_chart([("one", BLUE, [(1, 3.0), (samples, 8.0)])]) for samples in (4.0, 2000.0))
     assert list(few.xaxis[0].major_label_overrides.values()) == ["p50", "p75"]
     assert list(many.xaxis[0].major_label_overrides.values()) == ["p50", "p90", "p99", "p99.9"]
+    most = curves_chart([("one", BLUE, [(1, 3.0), (3e8, 8.0)])])
+    assert most.x_range.end == 1.3 * 3e8
+    assert list(most.xaxis[0].major_label_overrides.values())[-1] == "p99.999"
 
 
 def test_the_command_writes_the_page_and_prints_as_ever(

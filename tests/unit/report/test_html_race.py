@@ -65,6 +65,16 @@ def test_a_race_without_problems_says_so() -> None:
         assert sentence in said
 
 
+def test_an_open_loop_of_stages_has_target_rates_too() -> None:
+    staged = {"loop": "open", "target_rate_per_s": None, "checks": (Check("unsent", "unusable", "9 were never sent"),)}
+    record = golden_race()
+    record = replace(record, tasks=tuple(replace(task, loop="closed", target_rate_per_s=None) for task in record.tasks))
+    assert "Every client waited for its reply before it sent again." in text_of(page_of(record))
+    said = text_of(page_of(with_task(record, READS, **staged)))
+    assert "No target rates." not in said
+    assert f"Target rates were missed: {READS}" in said
+
+
 def test_a_race_without_a_task_is_not_praised() -> None:
     page = page_of(replace(golden_race(status="failed", failure="the node is gone"), tasks=()))
     said = text_of(page)

@@ -13,7 +13,7 @@ from idle_process import idle
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.telemetry.device import Reading, Scene, TaskSpan
-from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading, lowest_disks
+from esbench.telemetry.driver_host import DriverHost, Gains, cpu_reading, lowest_cards, lowest_disks
 from esbench.telemetry.series import SeriesOf
 
 PARAMS = {param.name: param.default for param in DriverHost.params}
@@ -92,6 +92,13 @@ def test_what_a_disk_counts_is_not_counted_again_by_what_lies_upon_it(tmp_path: 
     names = ["sda", "sda1", "sda2", "sdb", "dm-0", "md0", "loop0", "cciss/c0d0"]
     assert lowest_disks(names, tmp_path) == ["sda", "sdb", "cciss/c0d0"]
     assert lowest_disks(["disk0"], tmp_path / "not-linux") == ["disk0"]
+
+
+def test_what_a_network_card_counts_is_not_counted_again_by_what_lies_upon_it(tmp_path: Path) -> None:
+    for name in ("lo", "eth0", "eth1", "bond0/lower_eth0", "bond0/lower_eth1", "bond0.7/lower_bond0"):
+        (tmp_path / name).mkdir(parents=True)
+    assert lowest_cards(["lo", "eth0", "eth1", "bond0", "bond0.7"], tmp_path) == ["lo", "eth0", "eth1"]
+    assert lowest_cards(["en0"], tmp_path / "not-linux") == ["en0"]
 
 
 def test_a_worker_that_has_ended_is_told_and_costs_no_sample() -> None:

@@ -208,6 +208,17 @@ def test_data_streams_are_read_and_indices_left_out() -> None:
     assert list(device.sample()) == []
 
 
+def test_a_data_stream_that_is_gone_is_no_part_of_a_task() -> None:
+    gone, there = SeriesOf(), SeriesOf()
+    gone.add(9.0, {"backing_indices": 3, "store_bytes": 1000}, {})
+    there.add(15.0, {"backing_indices": 1, "store_bytes": 7}, {})
+    device = streams(RecordedCluster({"_stats": {"data_streams": []}}), "logs-*")
+    found = device.of_task(
+        TaskSpan("bulk", 9.0, 20.0, 10.0, 20.0), {("a", "data-stream"): gone, ("b", "data-stream"): there}
+    )
+    assert found == {"data_streams": 1, "backing_indices": 1, "store_bytes": 7}
+
+
 def test_an_empty_data_stream_has_no_newest_document() -> None:
     stream = {"data_stream": "logs-x", "backing_indices": 1, "store_size_bytes": 208, "maximum_timestamp": 0}
     (reading,) = streams(RecordedCluster({"_stats": {"data_streams": [stream]}}), "logs-x").sample()
