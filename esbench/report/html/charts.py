@@ -172,10 +172,9 @@ def curves_chart(curves: Sequence[tuple[str, str, Sequence[tuple[float, float]]]
     longest = max(points[-1][0] for _, _, points in curves)
     drawn = chart("ms", x_axis_type="log", y_axis_type="log", x_range=(1, 1.3 * longest))
     ranks = _RANKS if longest >= 1000 else _RANKS_OF_FEW
-    places = {rank: 100 / round(100 - rank, 6) for rank in ranks}
-    labels = {place: f"p{rank:g}" for rank, place in places.items() if place <= longest}
-    drawn.xaxis.ticker = drawn.xgrid.ticker = FixedTicker(ticks=list(labels))
-    drawn.xaxis.major_label_overrides = {**labels}
+    places = {place: rank for rank in ranks if (place := 100 / round(100 - rank, 6)) <= longest}
+    drawn.xaxis.ticker = drawn.xgrid.ticker = FixedTicker(ticks=list(places))
+    drawn.xaxis.major_label_overrides = {place: f"p{rank:g}" for place, rank in places.items()}
     drawn.xaxis.axis_label = "percentile"
     for name, colour, points in curves:
         data = source(
