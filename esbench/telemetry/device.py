@@ -158,6 +158,7 @@ class Device:
     embedded_only: ClassVar[bool] = False  # needs the process of a node of esbench's own
     asks_cluster: ClassVar[bool] = True  # of Elasticsearch or OpenSearch, or looks at their Java
     figures: ClassVar[frozenset[str] | None] = None  # the gauges and counters that `of_task` asks for; None: all
+    from_zero: ClassVar[frozenset[str]] = frozenset()  # groups whose counters have a column once they are not 0
     settle_s: ClassVar[float] = 0.0  # `of_task` is asked so long after a step, or at the race's end
     follows_seconds: ClassVar[bool] = False  # `pulse` is called
     samples_at_steps: ClassVar[bool] = True  # also when a step has ended

@@ -53,6 +53,7 @@ class Nodes(Device):
     help = "CPU, load, memory, heap, garbage collection, rejections and disk of each node, once a second"
     always = True
     figures = COLUMNS
+    from_zero = frozenset({"thread_pool"})
     settle_s = 2.0  # the first figures that a server takes after a step may come a second and a sample later
     _wanted: tuple[NodeFigures, ...] = ALWAYS
 

@@ -124,9 +124,14 @@ class SeriesOf:
 
 
 class Continued:
-    """Counters continued across restarts: what a restarted process counts is added to the previous value."""
+    """Counters continued across restarts: what a restarted process counts is added to the previous value.
 
-    def __init__(self) -> None:
+    `from_zero`: groups whose counters are read once they are no longer 0; a later reading may be the first to have one.
+    """
+
+    def __init__(self, from_zero: frozenset[str] = frozenset()) -> None:
+        self._from_zero = from_zero
+        self._seen: set[tuple[str, str]] = set()
         self._last: dict[tuple[str, str, str], float] = {}
         self._before: dict[tuple[str, str, str], float] = {}
 
@@ -135,14 +140,16 @@ class Continued:
 
         A value below the previous one means a restart. None stays None.
         """
-        return {name: self._value((of, group, name), value) for name, value in counters.items()}
+        is_from_zero = group in self._from_zero and (of, group) in self._seen
+        self._seen.add((of, group))
+        return {name: self._value((of, group, name), value, is_from_zero) for name, value in counters.items()}
 
-    def _value(self, key: tuple[str, str, str], value: float | None) -> float | None:
+    def _value(self, key: tuple[str, str, str], value: float | None, is_from_zero: bool) -> float | None:
         if value is None:
             return None
         last = self._last.get(key)
         if last is None:
-            self._before[key] = -value
+            self._before[key] = 0 if is_from_zero else -value
         elif value < last:
             self._before[key] += last
         self._last[key] = value

@@ -100,6 +100,8 @@ class Telemetry:
         own = [span for span in spans if span.cluster == self._name]
         if not cut_short:
             earlier, self._after = self._after, self._counters()
+            new = (warning for warning in self._after.warnings if warning not in earlier.warnings)
+            self._notes += [f"after step {step}: {warning}" for warning in new]
             work = statistics.work(earlier, self._after)
             for span in own if self._cluster is not None else ():
                 self._said[step, span.task] = {"cluster": work}
@@ -146,7 +148,7 @@ class Telemetry:
     @property
     def notes(self) -> tuple[str, ...]:
         """The sentences about what could not be observed."""
-        found = [*self._before.warnings, *self._after.warnings, *self._notes]
+        found = [*self._before.warnings, *self._notes]
         unseen: dict[str, list[str]] = {}  # many devices are blind to a cluster that is gone
         for device in self._devices:
             for note in device.device.notes:
@@ -185,7 +187,7 @@ class Watched:
         self._samples = self._missed = self._failed = self._readings = 0
         self._cost_s = 0.0
         self._series: dict[tuple[str, str], SeriesOf] = {}
-        self._continued = Continued()
+        self._continued = Continued(self.device.from_zero)
         self._finished: list[_Finished] = []
         self._blind = False  # there is nothing (more) to sample
         self._closing = self._ended = False

@@ -119,6 +119,15 @@ def test_a_counter_starts_at_zero_and_goes_on_when_its_process_began_anew() -> N
     assert seen == [0, 200, 250, 260, None, 280]
 
 
+def test_a_counter_that_a_later_reading_is_the_first_to_have_began_at_zero_where_its_group_says_so() -> None:
+    counters = Continued(frozenset({"pools"}))
+    for group, expected in (("pools", [500, 520]), ("disks", [0, 20])):
+        assert counters.of("node-0", group, {"all": 7}) == {"all": 0}
+        seen = [counters.of("node-0", group, {"all": 7 + value, "write": value})["write"] for value in (500, 520)]
+        assert seen == expected
+    assert counters.of("node-1", "pools", {"all": 9, "write": 9}) == {"all": 0, "write": 0}
+
+
 def test_counters_of_different_things_are_apart() -> None:
     counters = Continued()
     assert counters.of("node-0", "process", {"cpu": 5}) == {"cpu": 0}

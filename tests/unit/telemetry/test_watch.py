@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from esbench.record.series import Columns, TelemetryWriter
 from esbench.registry import Registry
 from esbench.telemetry import Chosen, choose
 from esbench.telemetry.device import Device, Param, Pulse, Reading, Scene, TaskSpan, Unseen
+from esbench.telemetry.node_stats import Nodes
 from esbench.telemetry.series import SeriesOf
 from esbench.telemetry.watch import Telemetry
 
@@ -29,6 +31,17 @@ class Empty(AnsweringCluster):
 
     def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> Any:
         return {"nodes": {}}
+
+
+class Answers(AnsweringCluster):
+    """Answers with one reply after the other, and again with the last one."""
+
+    def __init__(self, *replies: Any) -> None:
+        super().__init__()
+        self._replies = list(replies)
+
+    def answer(self, method: str, path: str, params: Mapping[str, Any], body: Any) -> Any:
+        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
 
 
 class Recording(Device):
@@ -121,6 +134,18 @@ def test_series_are_named_once_and_kept_as_arrays(tmp_path: Path) -> None:
     assert first[2:] == [7, 0]
     assert all(isinstance(line, list) for line in others)
     assert [line[3] for line in others] == sorted(line[3] for line in others)
+
+
+def test_the_first_rejections_of_a_pool_count(tmp_path: Path) -> None:
+    replies = [
+        {"nodes": {"id": {"name": "node-0", "timestamp": second, "thread_pool": {"write": {"rejected": rejected}}}}}
+        for second, rejected in ((1, 0), (2, 500), (3, 520))
+    ]
+    device = Nodes(replace(scene(tmp_path), asked=Answers(*replies)), {"nodes-sample-interval": 0.005})
+    kept: list[Reading] = []
+    with Telemetry(None, (), [device], time.monotonic, lambda _, reading, __: kept.append(reading)):
+        until(lambda: len(kept) == 3)
+    assert [reading.counters.get("write_rejected") for reading in kept] == [None, 500, 520]
 
 
 def test_columns_that_change_begin_a_series_of_their_own() -> None:
@@ -308,6 +333,16 @@ def test_what_several_devices_do_not_see_for_the_same_reason_is_told_once(tmp_pa
         until(lambda: all(telemetry.report()[name]["failed"] for name in ("recording", "other")))
     assert telemetry.notes == ("recording, other: connection refused", "unable: no rights")
     assert telemetry.report()["other"]["notes"] == ["connection refused"]
+
+
+def test_why_counters_were_not_read_after_a_step_is_told_with_the_first_such_step() -> None:
+    lost = ClusterError("timed out")
+    cluster = Answers({"nodes": {}}, lost, lost, {"nodes": {}}, lost)
+    with Telemetry(cluster, (), [], time.monotonic, lambda *_: None) as telemetry:
+        for step in range(4):
+            telemetry.end_step(step, [SPAN])
+    why = "no statistics of the nodes: timed out"
+    assert telemetry.notes == (f"after step 0: {why}", f"after step 3: {why}")
 
 
 def test_samples_that_were_not_taken_in_time_are_counted(tmp_path: Path) -> None:
