@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Scene
 from esbench.telemetry.snapshots import increase
 
@@ -45,6 +46,7 @@ class IngestPipelineStats(Device):
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)
         self._last: Pipelines | None = None  # the latest counters of each node, also of one that is absent now
+        self._is_last_of_step = True  # `_last` was read when the previous step ended
         self._race: Pipelines = {}
         self._names: dict[str, str] = {}  # of nodes, by id
 
@@ -52,7 +54,10 @@ class IngestPipelineStats(Device):
         self._last = self._ask()
 
     def end_step(self, step: int, tasks: tuple[str, ...]) -> Mapping[str, Any]:
-        return _summed(self._gained(), *_OF_A_TASK)
+        is_of_step, self._is_last_of_step = self._is_last_of_step, False
+        gained = self._gained()
+        self._is_last_of_step = True
+        return _summed(gained, *_OF_A_TASK) if is_of_step else {}
 
     def end(self) -> Mapping[str, Any]:
         """Return the sums of the whole race over all nodes: count, time_ms, failed; empty without any work.
@@ -60,7 +65,10 @@ class IngestPipelineStats(Device):
         `pipelines` has {pipeline, count, time_ms, failed, processors} of up to 20, the longest time first;
         `other_pipelines` is the number of those beyond, absent if 0; `nodes`: name of the node -> its sums.
         """
-        self._gained()
+        try:
+            self._gained()
+        except ClusterError as error:
+            self.note(f"no counters of pipelines at the race's end: {error}")
         found = _summed(self._race, *_OF_A_RACE)
         if not found:
             return {}

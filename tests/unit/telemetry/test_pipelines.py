@@ -168,6 +168,20 @@ def test_without_the_counters_of_before_nothing_is_told() -> None:
     assert device.end() == {}
 
 
+def test_what_came_while_requests_failed_is_of_the_race_and_of_no_step() -> None:
+    device, cluster = begun(ingest_of(counted(100, 10)))
+    cluster.replies["_nodes/stats/ingest"] = ClusterError("timed out")
+    with pytest.raises(ClusterError):
+        device.end_step(0, ("a",))
+    cluster.replies["_nodes/stats/ingest"] = ingest_of(counted(150, 30))
+    assert device.end_step(1, ("b",)) == {}
+    cluster.replies["_nodes/stats/ingest"] = ingest_of(counted(170, 35))
+    assert device.end_step(2, ("c",))["count"] == 20
+    cluster.replies["_nodes/stats/ingest"] = ClusterError("timed out")
+    assert device.end()["count"] == 70
+    assert device.notes == ["no counters of pipelines at the race's end: timed out"]
+
+
 def test_the_times_of_opensearch_are_explained_where_there_are_some() -> None:
     replies = recorded("opensearch-3")
     cluster = RecordedCluster({"_nodes/stats/ingest": replies["ingest_before"]})
