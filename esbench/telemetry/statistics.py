@@ -78,6 +78,7 @@ _GROWTH = (
     ("translog_gained_bytes", "translog.size_in_bytes"),
     ("segments_gained", _SEGMENTS),
 )
+_UPTIME = ("uptime_ms", "")
 Counters = Mapping[str, int]
 NodeCounters = Mapping[tuple[str, str], int]  # by (gc_ms, gc_count, rejected or uptime_ms; collector or thread pool)
 
@@ -170,7 +171,7 @@ def nodes_of(reply: Any) -> dict[str, NodeCounters]:
     """
     found: dict[str, NodeCounters] = {}
     for node, entry in reply["nodes"].items():
-        counters = {("uptime_ms", ""): entry["jvm"]["uptime_in_millis"]}
+        counters = {_UPTIME: entry["jvm"]["uptime_in_millis"]}
         for name, collector in entry["jvm"]["gc"]["collectors"].items():
             counters["gc_ms", name] = collector["collection_time_in_millis"]
             counters["gc_count", name] = collector["collection_count"]
@@ -183,7 +184,8 @@ def nodes_of(reply: Any) -> dict[str, NodeCounters]:
 def difference(before: Snapshot, after: Snapshot) -> dict[str, Statistic]:
     """Return name -> {label, value, unit} (and row: False), in the order of Rally's summary; times are ms, sizes bytes.
 
-    Times and counts are the increase over the race; of a shard, an index or a node that restarted they count in full.
+    Times and counts are the increase over the race; of a shard, an index or a node that restarted they count in full;
+    nodes of `joined` are left out.
     Sizes, heap and segments are those at the end. Figures that Rally's summary lacks follow, if they are not zero.
     `row` is False for a figure that the summary leaves out.
     """
@@ -230,9 +232,20 @@ def _gained_by_nodes(before: Snapshot, after: Snapshot) -> NodeCounters:
     """Return the growth of the counters of all nodes together; empty if one of the snapshots has no nodes."""
     gained: Counter[tuple[str, str]] = Counter()
     if after.nodes is not None and before.nodes is not None:
+        left_out = joined(before, after)
         for node, counters in after.nodes.items():
-            gained.update(increase(counters, before.nodes.get(node, {})))
+            if node not in left_out:
+                gained.update(increase(counters, before.nodes.get(node, {})))
     return gained
+
+
+def joined(before: Snapshot, after: Snapshot) -> set[str]:
+    """Return the nodes that only `after` has, though their JVM is older: their growth is not known."""
+    if before.nodes is None or after.nodes is None:
+        return set()
+    both = before.nodes.keys() & after.nodes.keys()
+    between_ms = max((after.nodes[node][_UPTIME] - before.nodes[node][_UPTIME] for node in both), default=0)
+    return {node for node in after.nodes.keys() - both if after.nodes[node][_UPTIME] > between_ms}
 
 
 def _growth(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, int]]:

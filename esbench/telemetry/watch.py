@@ -149,6 +149,8 @@ class Telemetry:
     def notes(self) -> tuple[str, ...]:
         """The sentences about what could not be observed."""
         found = [*self._before.warnings, *self._notes]
+        if joined := statistics.joined(self._before, self._after):
+            found.append(f"no statistics of nodes that joined the cluster while it was raced: {len(joined)}")
         unseen: dict[str, list[str]] = {}  # many devices are blind to a cluster that is gone
         for device in self._devices:
             for note in device.device.notes:

@@ -18,7 +18,7 @@ import pytest
 from races import golden_race
 
 from esbench.record.figures import figures
-from esbench.telemetry.statistics import Snapshot, difference, indices_of, nodes_of, work
+from esbench.telemetry.statistics import Snapshot, difference, indices_of, joined, nodes_of, work
 
 RECORDED = sorted((Path(__file__).parents[2] / "recorded" / "statistics").glob("*.json"))
 WITH_READS = sorted((Path(__file__).parents[2] / "recorded" / "telemetry").glob("statistics-*.json"))
@@ -293,6 +293,17 @@ def test_collections_are_a_difference_and_those_of_a_restarted_node_count_whole(
     }
     restarted = difference(before, of_nodes(collectors(110, 4, 5_000)))
     assert (restarted["young_gc_time_ms"]["value"], restarted["young_gc_count"]["value"]) == (110, 4)
+
+
+def test_a_node_that_ran_before_but_was_not_there_does_not_count_its_whole_life() -> None:
+    before, after = collectors(100, 10, 60_000), collectors(150, 12, 90_000)
+    jvm = after["nodes"]["n"]["jvm"]
+    for name, uptime_ms in (("back", 30_001), ("new", 29_000)):
+        after["nodes"][name] = {"jvm": {**jvm, "uptime_in_millis": uptime_ms}}
+    taken_before, taken_after = of_nodes(before), of_nodes(after)
+    assert joined(taken_before, taken_after) == {"back"}
+    assert work(taken_before, taken_after)["young_gc_time_ms"] == 50 + 150
+    assert joined(taken_before, taken_before) == joined(Snapshot(), taken_after) == set()
 
 
 def test_other_collectors_keep_the_names_of_the_jvm() -> None:
