@@ -81,15 +81,15 @@ class Gc(Device):
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
         nodes = {}
-        for name in self._logs:
+        for name, log in self._logs.items():
             groups = {group: seen for (of, group), seen in series.items() if of == name}
             if name in self._ended and not any(seen.times_s[-1] >= span.window_start_s for seen in groups.values()):
                 continue
             stops = groups.pop(_SAFEPOINTS, SeriesOf())
             pauses = [ms for seen in groups.values() for ms in seen.values("pause_ms", *span.window)]
             nodes[name] = {
-                "pauses": len(pauses),
-                "pause_ms": rounded(sum(pauses)),
+                "pauses": len(pauses) if log.tells_pauses else None,
+                "pause_ms": rounded(sum(pauses)) if log.tells_pauses else None,
                 "longest_pause_ms": rounded(max(pauses, default=None)),
                 "safepoints": whole(stops.gained("safepoints", *span.window)),
                 "stopped_ms": rounded(stops.gained("stopped_ms", *span.window)),
@@ -169,13 +169,15 @@ class _GcLog:
         self._pauses_ms: dict[str, list[float]] = {}
         self._stops_ms: list[float] = []
         self.safepoints = {"safepoints": 0.0, "stopped_ms": 0.0, "reaching_ms": 0.0}
-        self.tells_safepoints = any(isinstance(event, Safepoint) for event in self._events())
+        kinds = {type(event) for event in self._events()}
+        self.tells_pauses, self.tells_safepoints = Pause in kinds, Safepoint in kinds
 
     def read(self) -> list[Pause]:
         """Process the lines written since the last call. Returns the pauses among them."""
         pauses = []
         for event in self._events():
             if isinstance(event, Pause):
+                self.tells_pauses = True
                 pauses.append(event)
                 self._pauses_ms.setdefault(event.kind, []).append(event.ms)
             else:
@@ -231,10 +233,9 @@ class Pause:
 class Safepoint:
     """A period in which all threads were stopped, for a collection or any other reason.
 
-    `reaching_ms` is the part in which Java waited for the threads to stop; `ended_at` is as in `Pause`.
+    `reaching_ms` is the part in which Java waited for the threads to stop.
     """
 
-    ended_at: float
     ms: float
     reaching_ms: float
 
@@ -252,9 +253,9 @@ def parse_line(line: str) -> Pause | Safepoint | None:
         kind = _OLD.get(found["generation"] or "", "") + found["kind"]
         return Pause(_seconds(stamp[1]), kind, float(found["ms"]))
     if found := _SAFEPOINT.search(line):
-        return Safepoint(_seconds(stamp[1]), int(found["total"]) / 1e6, int(found["reaching"]) / 1e6)
+        return Safepoint(int(found["total"]) / 1e6, int(found["reaching"]) / 1e6)
     if found := _STOPPED.search(line):
-        return Safepoint(_seconds(stamp[1]), float(found["total"]) * 1e3, float(found["reaching"]) * 1e3)
+        return Safepoint(float(found["total"]) * 1e3, float(found["reaching"]) * 1e3)
     return None
 
 
