@@ -72,11 +72,6 @@ class Telemetry:
         return statistics.Snapshot() if self._cluster is None else statistics.take(self._cluster, self._targets)
 
     @property
-    def devices(self) -> tuple[str, ...]:
-        """The names of the devices."""
-        return tuple(device.name for device in self._devices)
-
-    @property
     def follows_seconds(self) -> bool:
         """True if a device needs each second of a task."""
         return any(device.device.follows_seconds for device in self._devices)
@@ -369,7 +364,7 @@ def _sentence(error: BaseException) -> str:
 def wait_for(futures: Mapping[str, Future[Any]], limits_s: Mapping[str, float]) -> list[str]:
     """Wait for all futures, by name, each up to its limit from now on. Returns the names of those still running.
 
-    `limits_s` has a limit in seconds for each name. Raises the error of a future that failed.
+    `limits_s` has a limit in seconds for each name.
     """
     begun_s = time.monotonic()
     late = []
