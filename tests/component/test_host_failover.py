@@ -78,8 +78,9 @@ def test_the_clients_of_a_host_that_dies_use_the_others_and_return_when_it_is_ba
     away_s = (datetime.fromisoformat(back.at) - datetime.fromisoformat(lost.at)).total_seconds()
     assert 0.9 < away_s < 2.5
     # a request in flight of each of its four clients, and the first one or ones that find nobody there
-    assert set(result.error_kinds) == {"connection lost", "connection refused"}
-    assert 2 <= result.errors <= 8
+    # (clients of a closed loop send in step, and may all be between two requests when the host dies)
+    assert {"connection refused"} <= set(result.error_kinds) <= {"connection lost", "connection refused"}
+    assert 1 <= result.errors <= 8
     assert levels(result)["lost-hosts"] == "warning"
     answered = result.requests - result.errors
     assert answered <= sum(server.counts().by_class[GETS] for server in pair) <= result.requests
