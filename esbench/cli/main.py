@@ -7,16 +7,15 @@ they are run, so that help and lists answer at once.
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from esbench import __version__
 from esbench.cli.command import CANCELLED, LazyCommand, LazyGroup, traceback_text
+from esbench.cli.streams import open_standard_streams
 from esbench.errors import EsbenchError
 
 COMMANDS = {
@@ -55,21 +54,8 @@ def esbench(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 cancelled; commands may use other codes."""
-    _open_what_is_closed()
+    open_standard_streams()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
-
-
-def _open_what_is_closed() -> None:
-    """Open /dev/null in place of a closed stdin, stdout or stderr (`>&-`).
-
-    Otherwise the next file that is opened would get that descriptor, and child processes would print into it.
-    """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until it exits
 
 
 def run(arguments: list[str]) -> int:
@@ -93,14 +79,7 @@ def run(arguments: list[str]) -> int:
         return _fail(_click_message(error), error.exit_code, debug=debug)
     except (KeyboardInterrupt, click.Abort):
         return _fail("cancelled", CANCELLED, debug=debug)
-    except BrokenPipeError:
-        from esbench.cli.output import abandon_stdout
-
-        abandon_stdout()  # its reader has gone, as `| head` does
-        code = 1
     except OSError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            return CANCELLED  # click ends the line of a ^C, and the terminal is gone
         if error.errno != errno.ENAMETOOLONG:
             raise
         code = _fail(f'no file can have the name "{str(error.filename)[:60]}...": it is too long', 2, debug=debug)

@@ -19,7 +19,6 @@ from esbench.cli.output import (
 )
 from esbench.cli.progress_options import progress_options
 from esbench.cli.store import check_store, keep_finished_race, store_options
-from esbench.errors import EsbenchError
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
@@ -70,13 +69,7 @@ def race_and_report(
         short = None if flags["all_figures"] else short_summary(record)
         if preface is not None and flags["form"] == "text":
             print(f"\n{preface(record)}\n")
-        try:
-            print_document(  # last: its reader may go away
-                *(summary(record), flags["form"], flags["report_file"], flags["report_format"]), short=short
-            )
-        except EsbenchError as error:
-            if record.status != "cancelled" or error.where != "stdout":  # of a terminal that is gone
-                raise
+        print_document(summary(record), flags["form"], flags["report_file"], flags["report_format"], short=short)
     if record.status == "failed":
         seen = record.tasks and sys.stdout.isatty() and flags["form"] == "text"  # the table says why
         raise RaceError(f"the race failed: {'see above' if seen else record.failure}")

@@ -14,7 +14,7 @@ import click
 
 from esbench.cli.command import C, with_options
 from esbench.cli.progress_options import print_beside
-from esbench.errors import EsbenchError, UsageError
+from esbench.errors import UsageError
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
@@ -182,22 +182,8 @@ def _file_format(report_file: Path, report_format: str | None, formats: Sequence
 
 
 def print_text(text: str) -> None:
-    """Print a text on stdout unchanged, without a line break at its end.
-
-    Raises EsbenchError if it cannot be written, BrokenPipeError if its reader has gone.
-    """
-    try:
-        click.echo(text, nl=False, color=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        abandon_stdout()
-        raise EsbenchError(f"cannot be written: {error.strerror}", where="stdout") from error
-
-
-def abandon_stdout() -> None:
-    """Drop what stdout still holds, so that Python does not try to write it again when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Print a text on stdout unchanged, no line break at its end. Raises EsbenchError if it cannot be written."""
+    click.echo(text, nl=False, color=True)
 
 
 def write_text(path: Path, text: str, option: str) -> None:
