@@ -6,26 +6,34 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
+# File by file, those named first first: tests that wait for servers and processes leave a core to others.
+SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscope-reorder -m "not alone"
 READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
 
-.PHONY: race test test-quickly test-units lint locked lock sbom clean
+.PHONY: race test test-all test-units test-components test-nodes test-alone lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
 
-# Side by side, file by file: first what needs no node, then the races on real nodes. What measures time runs alone.
-test: test-units  ## run all tests, the races on a real node included
-	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component
-	$(PYTEST) -n 2 --dist loadfile -m node tests/node
+test: $(READY)  ## what a change most likely breaks: units, driver and races over sockets, a race and a compare on a node
+	$(PYTEST) $(SIDE_BY_SIDE) tests/node/test_first_race.py $(wildcard tests/component/test_driver_*.py tests/component/test_race_*.py) tests/unit
+
+test-all: $(READY)  ## all tests, part by part, whatever fails in an earlier one
+	$(MAKE) --keep-going test-units test-components test-nodes test-alone
+
+test-units: $(READY)  ## parts of esbench without input and output
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit
+
+test-components: $(READY)  ## commands and the driver over real sockets
+	$(PYTEST) $(SIDE_BY_SIDE) tests/component
+
+test-nodes: $(READY)  ## races on real nodes, each of which wants a core
+	$(PYTEST) -n 2 --dist loadfile tests/node
+
+test-alone: $(READY)  ## what measures time, so that nothing may run beside it
 	$(PYTEST) -m alone tests/component
-
-test-quickly: test-units  ## run the unit tests, and races and their driver over real sockets
-	$(PYTEST) -n logical --dist loadfile -m "not alone" tests/component/test_driver_*.py tests/component/test_race_*.py
-
-test-units: $(READY)  ## run the unit tests
-	$(PYTEST) -n logical --dist loadfile tests/unit
 
 lint: $(READY_TOOLS)  ## style, types, what bandit has to say, and the Dockerfile
 	$(BIN)/ruff check

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from installed import need
 
 from esbench.cli.main import run
 from esbench.errors import UsageError
@@ -20,6 +21,7 @@ TRACK = '{"description": "%s", "schedule": [{"operation": "refresh"}]}'
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
     """A repository with the branches main and 7 and the tag v1; its hooks would leave a file."""
+    need("git")
     folder = tmp_path / "upstream"
     git(tmp_path, "init", "-q", "-b", "main", str(folder))
     commit(folder, "first")
@@ -137,6 +139,7 @@ def test_git_that_is_not_there_is_one_line(
 
 
 def test_a_server_that_is_not_there_is_one_line(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    need("git")
     assert run(["race", "--track-repository=https://127.0.0.1:1/tracks", "--track=shop"]) == 2
     said = "esbench: --track-repository: https://127.0.0.1:1/tracks cannot be fetched: "
     assert capsys.readouterr().err.startswith(said)

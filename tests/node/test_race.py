@@ -21,21 +21,6 @@ pytestmark = pytest.mark.node
 
 ESBENCH = str(Path(sys.executable).parent / "esbench")
 FAST = "documents:2000,warmup_time_period:0.2,time_period:0.5,rates:200"
-TASKS = [
-    "delete-index",
-    "create-index",
-    "check-cluster-health",
-    "bulk-load",
-    "refresh",
-    "force-merge",
-    "get-by-id",
-    "term-query",
-    "search-by-routing",
-    "insert",
-    "read-after-write",
-    "get-by-id-at-200-per-s",
-    "assert-count",
-]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -54,26 +39,6 @@ def record_of(home: Path, race: str = "last") -> RaceRecord:
 
 def host(url: str) -> str:
     return url.removeprefix("http://")
-
-
-def test_orders_on_the_embedded_node_is_complete_and_leaves_nothing_running(home: Path, esbench: Run) -> None:
-    done = esbench("race", "--track=orders", f"--track-params={FAST},number_of_shards:24", "--race-id=first")
-    assert done.returncode == 0, done.stderr
-    record = record_of(home)
-    assert record.status == "complete"
-    assert [task.name for task in record.tasks] == TASKS
-    assert [task.errors + task.warmup.errors for task in record.tasks] == [0] * len(TASKS)
-    facts = record.clusters["default"]
-    assert facts.pipeline == "embedded"
-    assert facts.indices["orders"]["primary_shards"] == 24
-    by_name = {task.name: task for task in record.tasks}
-    written = sum(by_name[name].requests + by_name[name].warmup.requests for name in ("insert", "read-after-write"))
-    assert facts.indices["orders"]["docs"] == 2000 + written
-    assert "get-by-id" in done.stdout
-    assert "During each task" in done.stdout
-    assert not any(psutil.pid_exists(pid) for pid in facts.settings["pids"])
-    logs = list((home / "races" / "first" / "logs").rglob("*.log"))
-    assert any(log.stat().st_size for log in logs)
 
 
 def test_with_routing_every_read_finds_its_order(home: Path, esbench: Run, url: str) -> None:

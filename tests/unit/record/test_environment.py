@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from installed import need
 
 import esbench
 from esbench.record import host
@@ -79,6 +80,8 @@ def test_esbench_names_its_version() -> None:
 
 
 def test_a_checkout_has_a_revision_and_says_when_it_was_changed(tmp_path: Path) -> None:
+    need("git")
+
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
