@@ -63,6 +63,9 @@ def run(arguments: list[str]) -> int:
 
     `arguments` are without the program's name. An error that a user can mend is printed to stderr, not raised.
     """
+    if unreadable := [argument for argument in arguments if not _is_text(argument)]:
+        encoding, hint = sys.getfilesystemencoding(), "LC_ALL=C.UTF-8 lets esbench read UTF-8"
+        return _fail(f"not {encoding} text: {ascii(unreadable[0])[1:-1]} ({hint})", 2, debug=False)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     if debug and arguments:
@@ -84,6 +87,14 @@ def run(arguments: list[str]) -> int:
             raise
         code = _fail(f'no file can have the name "{str(error.filename)[:60]}...": it is too long', 2, debug=debug)
     return code if isinstance(code, int) else 0
+
+
+def _is_text(argument: str) -> bool:
+    try:
+        argument.encode()
+    except UnicodeEncodeError:  # bytes that the locale's encoding has no letter for
+        return False
+    return True
 
 
 def _fail(message: str, code: int, *, debug: bool) -> int:

@@ -70,6 +70,6 @@ def _output(stream: TextIO | None, descriptor: int, *, is_needless: bool) -> Tex
     return io.TextIOWrapper(
         io.BufferedWriter(_Output(descriptor, is_needless=is_needless)),
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors="backslashreplace",  # a letter that the locale lacks must not cost a result
         line_buffering=stream.line_buffering or stream.write_through,
     )

@@ -90,3 +90,12 @@ def test_a_reader_that_goes_away_is_no_error(races: None) -> None:
 def test_closed_outputs_are_no_fault() -> None:
     command = f'"{sys.executable}" -m esbench list sessions >&- 2>&-'
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}])
+def test_an_argument_that_the_locale_cannot_read_is_one_line(locale: dict[str, str]) -> None:
+    argument = b"--user-tags=a:\xff" if not locale else "--user-tags=a:ö".encode()
+    words = [sys.executable, "-m", "esbench", "race", "--track=orders", argument]
+    done = subprocess.run(words, env={**os.environ, **locale}, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith(f"esbench: not {'ascii' if locale else 'utf-8'} text: --user-tags=a:\\udc")
+    assert done.returncode == 2
