@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, known_form
 from esbench.cluster.failures import explain_connection_failure
@@ -17,27 +16,35 @@ from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
 from esbench.errors.short import first_of
 
-REQUEST_LIMIT_S = 2.0
-CHECK_LIMIT_S = 2.8  # all hosts at once; an unreachable host is an error within 3 s
-_NAMED_INDICES = 5
+SOON_S = 3.0  # then it is said who has not answered yet
+_NAMED_HOSTS = _NAMED_INDICES = 5
 
 
 class ExternalEngine:
-    """The engine of the pipeline benchmark-only: checks hosts that already serve a cluster."""
+    """The engine of the pipeline benchmark-only: checks hosts that already serve a cluster.
+
+    `say` is told which hosts are waited for when they take longer than a few seconds.
+    """
 
     pipeline = "benchmark-only"
 
-    def __init__(self, hosts: Sequence[Host], options: ClientOptions) -> None:
+    def __init__(
+        self, hosts: Sequence[Host], options: ClientOptions, say: Callable[[str], None] = lambda message: None
+    ) -> None:
         self._hosts = tuple(hosts)
         self._options = options
+        self._say = say
 
     def start(self) -> Endpoint:
-        """Check within 3 s that all hosts answer, belong to one cluster, and that it is not red; else ClusterError."""
+        """Check that all hosts answer, belong to one cluster, and that it is not red; else ClusterError.
+
+        A host has as long to answer as the option `timeout` gives a request.
+        """
         infos = self._ask_all_hosts()
         self._check_same_cluster(infos)
         urls = tuple(host.url for host in self._hosts)
         if infos[0].build_flavor != SERVERLESS:  # where no health can be asked for
-            with Cluster(urls, replace(self._options, timeout_s=REQUEST_LIMIT_S)) as cluster:
+            with Cluster(urls, self._options) as cluster:
                 _check_not_red(cluster)
         return Endpoint(urls)
 
@@ -50,7 +57,7 @@ class ExternalEngine:
 
         def ask(host: Host) -> None:
             try:
-                with Cluster([host.url], replace(self._options, timeout_s=REQUEST_LIMIT_S)) as cluster:
+                with Cluster([host.url], self._options) as cluster:
                     answers[host] = cluster.info()
             except BaseException as error:  # noqa: BLE001 - raised again by _info_of, in the caller's thread
                 answers[host] = error
@@ -59,10 +66,15 @@ class ExternalEngine:
         checks = [threading.Thread(target=ask, args=(host,), daemon=True) for host in self._hosts]
         for check in checks:
             check.start()
-        deadline = time.monotonic() + CHECK_LIMIT_S
-        for check in checks:
-            check.join(max(0.0, deadline - time.monotonic()))
-        return [_info_of(host, answers.get(host)) for host in self._hosts]
+        begin = time.monotonic()
+        _join(checks, begin + min(SOON_S, self._options.timeout_s))
+        if late := [str(host) for host, check in zip(self._hosts, checks, strict=True) if check.is_alive()]:
+            hint = "--client-options=timeout:5 gives up after 5 s"
+            self._say(
+                f"waiting for {first_of(late, _NAMED_HOSTS)} to answer, up to {self._options.timeout_s:g} s ({hint})"
+            )
+        _join(checks, begin + self._options.timeout_s)
+        return [_info_of(host, answers.get(host), self._options.timeout_s) for host in self._hosts]
 
     def _check_same_cluster(self, infos: Sequence[ClusterInfo]) -> None:
         first = infos[0]
@@ -75,12 +87,17 @@ class ExternalEngine:
                 )
 
 
-def _info_of(host: Host, answer: ClusterInfo | BaseException | None) -> ClusterInfo:
+def _join(threads: Sequence[threading.Thread], deadline_s: float) -> None:
+    for thread in threads:
+        thread.join(max(0.0, deadline_s - time.monotonic()))
+
+
+def _info_of(host: Host, answer: ClusterInfo | BaseException | None, limit_s: float) -> ClusterInfo:
     """Return the host's answer; raise its error with the host's name, or a ClusterError if no answer has come."""
     if isinstance(answer, ClusterInfo):
         return answer
     if answer is None:
-        raise explain_connection_failure(TimeoutError(), host.url, CHECK_LIMIT_S)
+        raise explain_connection_failure(TimeoutError(), host.url, limit_s)
     if isinstance(answer, EsbenchError) and str(host) not in answer.where:
         raise type(answer)(f"{answer.where}: {answer.what}", where=str(host), hint=answer.hint) from answer
     raise answer

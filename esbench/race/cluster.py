@@ -161,7 +161,7 @@ class RacedCluster(RaceTarget):
         self._before = cluster_state.Surroundings()
         self._shares_nodes = node is not None
         if options.hosts or node is not None:
-            self._engine = node or ExternalEngine(options.hosts, options.client_options)
+            self._engine = node or ExternalEngine(options.hosts, options.client_options, progress.say)
             self._endpoint = node.endpoint if node else self._engine.start()
             self.info = self._connect(self._endpoint)
             self._earlier = cluster_state.use_now(self.client)

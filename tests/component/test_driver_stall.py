@@ -173,7 +173,7 @@ async def _stall(url: str, clients: int) -> Tally:
 
     asyncio.get_running_loop().call_later(2, stand_still)
     loop.start(start_ns)
-    await asyncio.wait_for(ended.wait(), 20)
+    await asyncio.wait_for(ended.wait(), 60)
     loop.close()
     hosts.close()
     tally = Tally()

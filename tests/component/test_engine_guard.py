@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_end_of_its_input_ends_the_group_and_saves_the_logs(folder: Path, tmp_path: Path) -> None:
     guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
     pids = pids_in(folder)
-    told, _ = guard.communicate(timeout=10)
+    told, _ = guard.communicate(timeout=60)
     assert json.loads(told) == {"pid": pids[0]}
     assert guard.returncode == 0
     assert not [pid for pid in pids if is_alive(pid)]
@@ -38,7 +38,7 @@ def test_the_end_of_its_input_ends_the_group_and_saves_the_logs(folder: Path, tm
 def test_a_node_that_ignores_sigterm_is_killed(folder: Path, tmp_path: Path) -> None:
     guard = start_guard(plan_of(folder, STUBBORN, tmp_path / "saved", grace_s=0.3))
     pids = pids_in(folder)
-    guard.communicate(timeout=10)
+    guard.communicate(timeout=60)
     assert not [pid for pid in pids if is_alive(pid)]
 
 
@@ -67,7 +67,7 @@ def test_the_guard_itself_is_not_ended_by_a_stray_signal(folder: Path, tmp_path:
     time.sleep(0.2)
     assert guard.poll() is None
     assert all(is_alive(pid) for pid in pids)
-    guard.communicate(timeout=10)
+    guard.communicate(timeout=60)
     assert not [pid for pid in pids if is_alive(pid)]
 
 
@@ -75,7 +75,7 @@ def test_a_released_node_lives_on_and_its_folder_goes_when_somebody_ends_it(fold
     guard = start_guard(plan_of(folder, NODE, tmp_path / "saved"))
     pids = pids_in(folder)
     try:
-        guard.communicate(b"release\n", timeout=10)  # to the end of its output: nothing holds the pipe
+        guard.communicate(b"release\n", timeout=60)  # to the end of its output: nothing holds the pipe
         assert guard.returncode == 0
         assert all(is_alive(pid) for pid in pids)
         assert folder.exists()
@@ -88,7 +88,7 @@ def test_a_released_node_lives_on_and_its_folder_goes_when_somebody_ends_it(fold
 def test_the_logs_of_a_race_that_was_deleted_are_not_saved(folder: Path, tmp_path: Path) -> None:
     guard = start_guard(plan_of(folder, NODE, tmp_path / "race" / "logs" / "node-0"))
     pids_in(folder)
-    guard.communicate(timeout=10)
+    guard.communicate(timeout=60)
     assert not folder.exists()
     assert not (tmp_path / "race").exists()
 
@@ -99,14 +99,14 @@ def test_the_end_of_the_node_is_told(folder: Path, tmp_path: Path) -> None:
     assert "pid" in json.loads(guard.stdout.readline())
     assert json.loads(guard.stdout.readline()) == {"exit": 78}
     assert folder.exists()  # until the asking process has read the log
-    guard.communicate(timeout=10)
+    guard.communicate(timeout=60)
     assert not folder.exists()
 
 
 def test_a_command_that_cannot_run_is_told(folder: Path, tmp_path: Path) -> None:
     plan = plan_of(folder, "", tmp_path / "saved")
     guard = start_guard({**plan, "command": [str(tmp_path / "absent")]})
-    told, _ = guard.communicate(timeout=10)
+    told, _ = guard.communicate(timeout=60)
     assert "No such file" in json.loads(told)["error"]
     assert not folder.exists()
 

@@ -56,7 +56,7 @@ def keep_node(esbench_home: Path, kept: KeptNodes, tmp_path: Path) -> Iterator[K
             processes={pid: start_of(pid) for pid in pids},
         )
         kept.add(node)
-        guard.communicate(b"release\n", timeout=10)
+        guard.communicate(b"release\n", timeout=60)
         return node
 
     yield start

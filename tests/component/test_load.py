@@ -167,7 +167,7 @@ def test_a_terminal_is_asked_whether_to_go_on(
     assert shown.rstrip().endswith(b"go on all the same? [y/N]:")
     assert shown.count(b"the try-out failed: GET ") == 1
     os.write(ours, answer.encode())
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     os.close(ours)
     assert process.returncode == code, shown
     assert loads.record.status == status

@@ -73,7 +73,7 @@ class DaskCluster:
             process.wait()
 
 
-def _wait_for(condition: Callable[[], bool], within_s: float = 20) -> None:
+def _wait_for(condition: Callable[[], bool], within_s: float = 60) -> None:
     deadline_s = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline_s, "the cluster did not start"

@@ -221,7 +221,7 @@ def test_a_host_that_is_lost_ends_the_race_with_what_it_had_reported(
 ) -> None:
     process = endless(races, null_server())
     lost = ssh.lose(NAMES[1])
-    outcome = races.finish(process, 20)
+    outcome = races.finish(process)
     for each in lost:
         with suppress(psutil.NoSuchProcess):  # its worker's socket is closed
             each.kill()
@@ -252,7 +252,7 @@ def test_the_others_go_on_if_errors_do_not_end_the_race(
     (races.track / "track.yml").write_text(text)
     process = endless(races, null_server(), "--on-error=continue")
     ssh.kill(NAMES[1])
-    outcome = races.finish(process, 40)
+    outcome = races.finish(process)
     assert outcome.code == 0, outcome.stderr
     record = races.record("one")
     assert "incomplete" in {check.name for check in task_of(record, "paced").checks}

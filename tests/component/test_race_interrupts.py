@@ -92,7 +92,7 @@ def test_a_race_on_a_terminal_that_is_gone_is_cancelled(
     wait_until(lambda: server.counts().requests > (60 if arguments else 0), process)
     os.close(ours)
     interrupt(process, signal.SIGHUP)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=60) == 130
     assert [entry.status for entry in RaceStore(races.home).entries()[0]] == ["cancelled"] * bool(arguments)
 
 

@@ -65,7 +65,7 @@ def test_a_terminal_gets_a_view_and_keeps_the_results(null_server: NullServerFac
         while read := os.read(ours, 65536):
             shown += read
     os.close(ours)
-    stdout, _ = process.communicate(timeout=30)
+    stdout, _ = process.communicate(timeout=60)
     view = shown.decode()
     assert process.returncode == 0, view
     assert "step 1 of 1" in view

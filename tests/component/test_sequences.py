@@ -80,7 +80,7 @@ async def measured(host: Host) -> tuple[Times, Tally]:
     times = Times(WholeTime(start_ns))
     loop = ClosedLoop([client], times, Length(requests=1), ended=ended.set, failed=lambda verdict: None)
     loop.start(start_ns)
-    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.wait_for(ended.wait(), 60)
     loop.close()
     hosts.close()
     tally = Tally()

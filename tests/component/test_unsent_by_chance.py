@@ -53,7 +53,7 @@ async def unsent(seed: int) -> int:
         ),
     )
     loop.start(start_ns)
-    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.wait_for(ended.wait(), 60)
     loop.close()
     return loop.unsent
 

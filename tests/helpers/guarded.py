@@ -48,7 +48,7 @@ def start_guard(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
     return guard
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

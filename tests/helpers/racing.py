@@ -18,6 +18,7 @@ from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 
 DOCUMENTS = 500
+PATIENCE_S = 90.0  # for what takes a second or two, on a machine that is busy with other things
 TRACK = """
 version: 2
 description: A shop whose orders are loaded and read
@@ -113,7 +114,7 @@ class Races:
         self._running.append(process)
         return process
 
-    def finish(self, process: subprocess.Popen[str], within_s: float = 30) -> Outcome:
+    def finish(self, process: subprocess.Popen[str], within_s: float = PATIENCE_S) -> Outcome:
         begin = time.monotonic()
         stdout, stderr = process.communicate(timeout=within_s)
         return Outcome(process.returncode, stdout, stderr, time.monotonic() - begin)
@@ -145,7 +146,7 @@ class Races:
             process.communicate()
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], within_s: float = 20) -> None:
+def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], within_s: float = PATIENCE_S) -> None:
     """Wait for something that a race does."""
     deadline = time.monotonic() + within_s
     while not condition():

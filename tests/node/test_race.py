@@ -139,7 +139,7 @@ def test_a_race_whose_node_is_killed_ends_and_says_what_could_not_be_seen(
 ) -> None:
     (pid,) = node_pids(home)
     os.kill(pid, signal.SIGKILL)
-    said, _ = racing.communicate(timeout=30)
+    said, _ = racing.communicate(timeout=60)
     assert racing.returncode == 1
     assert "node-0 ended by itself" in said
     record = record_of(home, "long")

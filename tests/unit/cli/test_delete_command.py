@@ -211,7 +211,7 @@ def test_on_a_terminal_it_asks(races: Path, answer: str, code: int, stays: bool)
     )
     os.close(theirs)
     os.write(ours, f"{answer}\n".encode())
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=60)
     os.close(ours)
     assert process.returncode == code
     assert "Delete 1 race (" in said

@@ -108,7 +108,7 @@ def test_the_child_of_a_feed_ends_when_nobody_reads_any_more(documents: Prepared
     child = feed._child._process  # type: ignore[union-attr]
     assert child.poll() is None
     child.stdout.close()
-    assert child.wait(timeout=10) == -13  # SIGPIPE
+    assert child.wait(timeout=60) == -13  # SIGPIPE
     feed.close()
 
 
