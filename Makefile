@@ -12,6 +12,9 @@ READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
 
+# Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
+RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
+
 .PHONY: race test test-all test-units test-components test-nodes test-alone lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
@@ -46,6 +49,7 @@ locked:  ## make .venv anew, of exactly the files whose sha256 is in the lock fi
 	$(PYTHON) -m venv --clear $(VENV)
 	$(PIP) --require-hashes --only-binary :all: -r .ci/requirements-test.txt
 	$(PIP) --no-deps --no-build-isolation -e .
+	@$(RELATIVE)
 	@touch $(READY) $(READY_TOOLS)
 
 # Extras stay in the lock: pip takes the newest release for `coverage[toml]` where only `coverage` is pinned, and refuses it.
@@ -64,8 +68,10 @@ $(READY): pyproject.toml hatch_build.py esbench/load/_hot.c
 		{ echo "esbench needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[embedded,test]'
+	@$(RELATIVE)
 	@touch $@
 
 $(READY_TOOLS): $(READY)
 	$(PIP) -e '.[lint,supply]'
+	@$(RELATIVE)
 	@touch $@

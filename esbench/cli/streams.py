@@ -1,4 +1,4 @@
-"""The standard streams of the command: whoever reads them may go away, which changes nothing but what is seen."""
+"""The standard streams of the command. Their reader may go away, which changes nothing but what is seen."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import Any, TextIO
 
 from esbench.errors import EsbenchError
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 _GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe; a terminal that was closed
 
 
 class _Output(io.FileIO):
-    """A descriptor whose writes are dropped once they fail, with an error only if somebody would miss what is lost.
+    """A descriptor whose writes are dropped once they fail, with an EsbenchError if they have a reader.
 
-    `is_needless`: nobody would.
+    `is_needless`: without an error in any case.
     """
 
     def __init__(self, descriptor: int, *, is_needless: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._is_needless = is_needless
 
-    def write(self, data: ReadableBuffer, /) -> int:
+    def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
@@ -55,7 +52,7 @@ def open_standard_streams() -> None:
     One that is closed (`>&-`) is /dev/null: otherwise the next file that is opened would get its descriptor, and child
     processes would print into it. What is written to stdout or stderr is dropped, without an error, once the reader of
     the pipe has gone or the terminal is closed. An exit code says what the command found, so it does not depend on who
-    is still there to read. Other faults of stdout, such as a full disk, are an EsbenchError of whoever prints.
+    is still there to read. Other faults of stdout, such as a full disk, are an EsbenchError.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)

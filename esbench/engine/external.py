@@ -23,7 +23,7 @@ _NAMED_HOSTS = _NAMED_INDICES = 5
 class ExternalEngine:
     """The engine of the pipeline benchmark-only: checks hosts that already serve a cluster.
 
-    `say` is told which hosts are waited for when they take longer than a few seconds.
+    `say` shows which hosts are waited for when they take longer than SOON_S.
     """
 
     pipeline = "benchmark-only"
