@@ -148,6 +148,7 @@ def nodes(form: str) -> None:
     from esbench.report.table_model import ColumnOf, ReportDocument, table_of
     from esbench.units import format_bytes
 
+    kept = KeptNodes(esbench_home())
     columns: tuple[ColumnOf[KeptNode], ...] = (
         ColumnOf("Race ID", "race_id", read=lambda node: node.race_id),
         ColumnOf("Node", "node", read=lambda node: node.name),
@@ -158,11 +159,10 @@ def nodes(form: str) -> None:
         ColumnOf("Heap", "heap", numeric=True, spare=2, read=lambda node: format_bytes(node.heap_bytes)),
         ColumnOf("", "heap_bytes", for_programs=True, read=lambda node: node.heap_bytes),
         ColumnOf("Since", "since", spare=3, read=lambda node: to_the_second(node.kept_at)),
-        ColumnOf("Size", "size", numeric=True, spare=1, read=lambda node: format_bytes(size_bytes(Path(node.folder)))),
-        ColumnOf("", "size_bytes", for_programs=True, read=lambda node: size_bytes(Path(node.folder))),
-        ColumnOf("Folder", "folder", below=True, read=lambda node: node.folder),
+        ColumnOf("Size", "size", numeric=True, spare=1, read=lambda node: format_bytes(size_bytes(kept.folder(node)))),
+        ColumnOf("", "size_bytes", for_programs=True, read=lambda node: size_bytes(kept.folder(node))),
+        ColumnOf("Folder", "folder", below=True, read=lambda node: str(kept.folder(node))),
     )
-    kept = KeptNodes(esbench_home())
     found = kept.all()
     print_document(ReportDocument(table_of(columns, found)), form)
     for node in found:

@@ -31,5 +31,5 @@ def stop(names: tuple[str, ...], every: bool) -> int:
             click.echo(f"esbench: {error}", err=True)
             code = error.exit_code
         else:
-            click.echo(f"{node.name} of race {node.race_id} has ended; its logs are in {node.logs}")
+            click.echo(f"{node.name} of race {node.race_id} has ended; its logs are in {kept.logs(node)}")
     return code

@@ -81,7 +81,7 @@ class EmbeddedEngine:
         self._plugins = read_plugins(options.node.node_plugins)
         self._nodes: list[Node] = []
         self._endpoint: Endpoint | None = None
-        self._kept_nodes = KeptNodes(options.home)
+        self._kept_nodes = KeptNodes(options.home, self._folders.nodes)
         self._kept = False
 
     def identity(self) -> tuple[str, str]:
@@ -355,8 +355,6 @@ class EmbeddedEngine:
             heap_bytes=self._options.node.heap_bytes,
             kept_at=time_text(datetime.now(UTC)),
             user=os.geteuid(),
-            folder=str(node.plan.folder),
-            logs=str(node.saved_logs),
             group=leader,
             processes={pid: start_of(pid) for pid in (leader, process.pid)},
         )

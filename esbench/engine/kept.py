@@ -3,18 +3,23 @@
     $ESBENCH_HOME/running/nodes/RACE-ID.NODE.json
 
 The guard of a kept node holds the lock of its file, and removes the file when the node has ended, its logs are saved
-and its folder is removed. A process is signalled only if it began when the file says so, never for its pid alone.
+and its folder is removed. A process is signalled only if it began when the file says so, never for its pid alone. The
+file names no folder: a home may come from elsewhere, and what is removed or written follows from race and node.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
+
+from esbench.engine.folders import Folders
 from esbench.engine.guard import clean_up, end_group
 from esbench.engine.guarded import GRACE_S, GUARD_PATIENCE_S
 from esbench.errors import EngineError, UsageError, did_you_mean
@@ -22,9 +27,10 @@ from esbench.record.host import process_fields
 from esbench.record.locks import is_held, is_running
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored
-from esbench.record.store import LAST, replace_file
+from esbench.record.store import LAST, RaceFolder, RaceStore, check_race_id, replace_file
 
 _POLL_S = 0.05
+_NAME = re.compile(r"node-\d{1,3}")
 
 
 @dataclass(frozen=True)
@@ -38,10 +44,13 @@ class KeptNode:
     heap_bytes: int
     kept_at: str  # a time of day, as records have it
     user: int  # a uid: of esbench, not of the node
-    folder: str
-    logs: str  # of the race, for the node's logs
     group: int
     processes: Mapping[int, str]
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f'"{self.name}" is no name of a node')
+        check_race_id(self.race_id)
 
     @property
     def is_running(self) -> bool:
@@ -50,15 +59,24 @@ class KeptNode:
 
 
 class KeptNodes:
-    """The kept nodes of an esbench home."""
+    """The kept nodes of an esbench home. `nodes` has a folder for each race, and in it one for each of its nodes."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, nodes: Path | None = None) -> None:
         self._home = home
         self._folder = home / "running" / "nodes"
+        self._nodes = Folders.of(home).nodes if nodes is None else nodes
 
     def file(self, race_id: str, name: str) -> Path:
         """Return the file of a node of a race; it need not exist."""
         return self._folder / f"{race_id}.{name}.json"
+
+    def folder(self, node: KeptNode) -> Path:
+        """Return the folder of a node, which is removed with it."""
+        return self._nodes / node.race_id / node.name
+
+    def logs(self, node: KeptNode) -> Path:
+        """Return the folder of the race that a node's logs are saved to."""
+        return RaceFolder(RaceStore(self._home).races_folder / node.race_id).logs / node.name
 
     def add(self, node: KeptNode) -> None:
         """Write the file of a node. Raises EngineError or RecordError if it cannot be written."""
@@ -73,13 +91,14 @@ class KeptNodes:
         found = []
         for file in self._folder.glob("*.json"):
             try:
-                document = json.loads(read_stored(file))
-                processes = {int(pid): start for pid, start in document.pop("processes").items()}
-                found.append(KeptNode(**document, processes=processes))
+                node = msgspec.json.decode(read_stored(file), type=KeptNode)
             except FileNotFoundError:  # ended meanwhile
                 continue
-            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            except (OSError, ValueError, RecursionError, UsageError) as error:
                 raise EngineError("is no file of a kept node", where=str(file), hint="remove it") from error
+            if self.file(node.race_id, node.name) != file or node.group not in node.processes:
+                raise EngineError("is the file of another node", where=str(file), hint="remove it")
+            found.append(node)
         return sorted(found, key=lambda node: (node.kept_at, node.name))
 
     def named(self, text: str) -> list[KeptNode]:
@@ -129,7 +148,7 @@ class KeptNodes:
         file = self.file(node.race_id, node.name)
         if node.user != os.geteuid() or is_held(file, remove=False):
             return False
-        clean_up(Path(node.folder), Path(node.logs))
+        clean_up(self.folder(node), self.logs(node))
         file.unlink(missing_ok=True)
         return True
 

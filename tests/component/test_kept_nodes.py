@@ -17,11 +17,13 @@ from guarded import NODE, STUBBORN, is_alive, pids_in, plan_of, start_guard, wai
 from races import golden_race, keep
 
 from esbench.cli.main import run
+from esbench.engine.folders import Folders
 from esbench.engine.kept import KeptNode, KeptNodes, start_of
 from esbench.errors import EngineError, UsageError
 from esbench.record.locks import RaceLock
 
 Keep = Callable[..., KeptNode]
+RACE, ONE, TWO = (f"{name}-{os.getpid()}" for name in ("race", "one", "two"))  # as root, all homes share a folder
 
 
 @pytest.fixture
@@ -34,11 +36,11 @@ def keep_node(esbench_home: Path, kept: KeptNodes, tmp_path: Path) -> Iterator[K
     """Start a node with its guard, and release it as --keep-node does; at the end all are killed."""
     groups: list[int] = []
 
-    def start(race_id: str = "race", name: str = "node-0", code: str = NODE, minute: int = 0) -> KeptNode:
+    def start(race_id: str = RACE, name: str = "node-0", code: str = NODE, minute: int = 0) -> KeptNode:
         if not (esbench_home / "races" / race_id).exists():
             keep(esbench_home, golden_race(race_id=race_id))
         logs = esbench_home / "races" / race_id / "logs" / name
-        folder = tmp_path / "nodes" / race_id / name
+        folder = Folders.of(esbench_home).nodes / race_id / name
         guard = start_guard({**plan_of(folder, code, logs), "kept": str(kept.file(race_id, name))})
         pids = pids_in(folder)
         groups.extend([pids[0], guard.pid])
@@ -50,8 +52,6 @@ def keep_node(esbench_home: Path, kept: KeptNodes, tmp_path: Path) -> Iterator[K
             heap_bytes=512 << 20,
             kept_at=f"2026-11-21T10:{minute:02}:00.000Z",
             user=os.geteuid(),
-            folder=str(folder),
-            logs=str(logs),
             group=pids[0],
             processes={pid: start_of(pid) for pid in pids},
         )
@@ -83,8 +83,8 @@ def holds(guard: psutil.Process, node: KeptNode) -> bool:
 def is_gone(node: KeptNode, kept: KeptNodes) -> bool:
     """True if nothing is left of a node but its logs."""
     pids = [pid for pid in node.processes if is_alive(pid)]
-    left = [path for path in (Path(node.folder).parent, kept.file(node.race_id, node.name)) if path.exists()]
-    return not pids and not left and (Path(node.logs) / "console.log").read_text() == "hello\n"
+    left = [path for path in (kept.folder(node).parent, kept.file(node.race_id, node.name)) if path.exists()]
+    return not pids and not left and (kept.logs(node) / "console.log").read_text() == "hello\n"
 
 
 def test_a_kept_node_is_listed_until_it_is_stopped(
@@ -93,11 +93,11 @@ def test_a_kept_node_is_listed_until_it_is_stopped(
     node = keep_node()
     assert run(["list", "nodes", "--format=json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["race_id"], row["node"], row["status"], row["address"]) == ("race", "node-0", "running", node.url)
-    assert (row["pids"], row["heap_bytes"], row["folder"]) == (list(node.processes), 512 << 20, node.folder)
+    assert (row["race_id"], row["node"], row["status"], row["address"]) == (RACE, "node-0", "running", node.url)
+    assert (row["pids"], row["heap_bytes"], row["folder"]) == (list(node.processes), 512 << 20, str(kept.folder(node)))
     assert row["size_bytes"] > 0
-    assert run(["stop", "race"]) == 0
-    assert "node-0 of race race has ended; its logs are in" in capsys.readouterr().out
+    assert run(["stop", RACE]) == 0
+    assert f"node-0 of race {RACE} has ended; its logs are in" in capsys.readouterr().out
     assert is_gone(node, kept)
     assert run(["list", "nodes"]) == 0
     assert "no node is kept" in capsys.readouterr().err
@@ -110,9 +110,9 @@ def test_a_node_that_ignores_sigterm_is_killed(keep_node: Keep, kept: KeptNodes)
 
 
 def test_all_nodes_are_stopped_and_one_of_a_race(keep_node: Keep, kept: KeptNodes) -> None:
-    nodes = [keep_node("one"), keep_node("two", "node-0", minute=1), keep_node("two", "node-1", minute=1)]
-    assert run(["stop", "two/node-1"]) == 0
-    assert [(node.race_id, node.name) for node in kept.all()] == [("one", "node-0"), ("two", "node-0")]
+    nodes = [keep_node(ONE), keep_node(TWO, "node-0", minute=1), keep_node(TWO, "node-1", minute=1)]
+    assert run(["stop", f"{TWO}/node-1"]) == 0
+    assert [(node.race_id, node.name) for node in kept.all()] == [(ONE, "node-0"), (TWO, "node-0")]
     assert run(["stop", "--all"]) == 0
     assert kept.all() == []
     assert all(is_gone(node, kept) for node in nodes)
@@ -121,10 +121,10 @@ def test_all_nodes_are_stopped_and_one_of_a_race(keep_node: Keep, kept: KeptNode
 def test_a_node_that_is_being_raced_is_not_stopped(
     keep_node: Keep, esbench_home: Path, kept: KeptNodes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    raced, other = keep_node("one"), keep_node("two", minute=1)
-    with RaceLock(esbench_home, "one"):
+    raced, other = keep_node(ONE), keep_node(TWO, minute=1)
+    with RaceLock(esbench_home, ONE):
         assert run(["stop", "--all"]) == 1
-    assert "node-0 of race one is being raced (end the race first)" in capsys.readouterr().err
+    assert f"node-0 of race {ONE} is being raced (end the race first)" in capsys.readouterr().err
     assert raced.is_running
     assert is_gone(other, kept)
 
@@ -145,8 +145,8 @@ def test_a_node_that_is_gone_with_its_guard_is_listed_once_and_cleaned_up(
     wait_for(lambda: not node.is_running)
     assert run(["list", "nodes", "--format=csv"]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[1].startswith("race,node-0,gone,")
-    assert "node-0 of race race had ended" in err
+    assert out.splitlines()[1].startswith(f"{RACE},node-0,gone,")
+    assert f"node-0 of race {RACE} had ended" in err
     assert is_gone(node, kept)
 
 
@@ -181,7 +181,7 @@ def test_the_node_of_another_user_is_not_touched(
 
 
 def test_names_of_nodes(esbench_home: Path, kept: KeptNodes) -> None:
-    model = KeptNode("", "node-0", "e-1", "http://127.0.0.1:1", 1, "", os.geteuid(), "/none", "/none", 1, {})
+    model = KeptNode("x", "node-0", "e-1", "http://127.0.0.1:1", 1, "", os.geteuid(), 1, {1: "then"})
     assert kept.all() == []
     for minute, (race_id, name) in enumerate((("aa1", "node-0"), ("ab1", "node-0"), ("ab1", "node-1"))):
         kept.add(replace(model, race_id=race_id, name=name, kept_at=f"2026-11-21T10:0{minute}:00.000Z"))
@@ -204,6 +204,50 @@ def test_names_of_nodes(esbench_home: Path, kept: KeptNodes) -> None:
     kept.file("aa1", "node-0").write_text("{}")
     with pytest.raises(EngineError, match=r"aa1\.node-0\.json: is no file of a kept node \(remove it\)"):
         kept.all()
+
+
+def test_no_file_of_a_node_names_what_is_removed_or_written(
+    esbench_home: Path, kept: KeptNodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    precious, written = tmp_path / "precious", tmp_path / "written"
+    (precious / "logs").mkdir(parents=True)
+    (precious / "logs" / "authorized_keys").touch()
+    node = KeptNode(RACE, "node-0", "e-1", "http://127.0.0.1:1", 1, "", os.geteuid(), 1, {1: "then"})
+    kept.add(node)
+    file = kept.file(RACE, "node-0")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "folder": str(precious), "logs": str(written)}))
+    assert run(["list", "nodes"]) == 0
+    assert "had ended" in capsys.readouterr().err
+    assert (precious / "logs" / "authorized_keys").exists()
+    assert not written.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "../../precious"},
+        {"name": "node-1"},
+        {"name": ""},
+        {"race_id": ".."},
+        {"race_id": "../x"},
+        {"race_id": "another"},
+        {"group": 2},
+        {"group": "1"},
+        {"processes": {"1": 2}},
+        {"user": None},
+        {"heap_bytes": "1"},
+    ],
+    ids=str,
+)
+def test_a_file_that_is_of_no_node_of_its_name_is_one_line(
+    change: dict[str, object], kept: KeptNodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept.add(KeptNode(RACE, "node-0", "e-1", "http://127.0.0.1:1", 1, "", os.geteuid(), 1, {1: "then"}))
+    file = kept.file(RACE, "node-0")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    assert run(["list", "nodes"]) == 1
+    assert capsys.readouterr().err.startswith(f"esbench: {file}: is ")
+    assert file.exists()
 
 
 @pytest.mark.parametrize(

@@ -367,7 +367,7 @@ def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
         kept.end(node)
     assert gone_within(0, [pid])
     assert not (nodes_folder(home) / "test-kept").exists()
-    assert (Path(node.logs) / "gc.log").is_file()
+    assert (kept.logs(node) / "gc.log").is_file()
 
 
 @pytest.mark.usefixtures("node_url")  # its folder is there
