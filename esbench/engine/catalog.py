@@ -25,8 +25,12 @@ class Artifact:
     sha256: str
 
     @property
+    def name(self) -> str:
+        return f"{self.artifact}-{self.version}"
+
+    @property
     def filename(self) -> str:
-        return f"{self.artifact}-{self.version}.{self.packaging}"
+        return f"{self.name}.{self.packaging}"
 
     @property
     def cached_as(self) -> Path:

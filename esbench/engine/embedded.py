@@ -98,10 +98,19 @@ class EmbeddedEngine:
     @property
     def needs_download(self) -> bool:
         """True if a part of the node, its Java aside, is neither unpacked nor downloaded yet."""
+        return bool(self._to_download)
+
+    @property
+    def _to_download(self) -> str:
+        """The name of what has to be downloaded; "" if all is there."""
         distribution, folders, icu = self._distribution, self._folders, self._catalog.icu
-        if distribution is not None and not is_assembled(distribution, folders.servers):
-            return not is_downloaded(distribution.artifacts, folders.downloads)
-        return self._needs_icu and not (is_made(icu, folders.javas) or is_downloaded(icu, folders.downloads))
+        if distribution is not None and not (
+            is_assembled(distribution, folders.servers) or is_downloaded(distribution.artifacts, folders.downloads)
+        ):
+            return distribution.name
+        if self._needs_icu and not (is_made(icu, folders.javas) or is_downloaded(icu, folders.downloads)):
+            return f"{icu[0].name} (for Thai words, which this Java does not know)"
+        return ""
 
     def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of a track's required features that the node would lack.
@@ -159,7 +168,7 @@ class EmbeddedEngine:
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
-                **({"thai_words": self._catalog.icu[0].filename.removesuffix(".jar")} if self._needs_icu else {}),
+                **({"thai_words": self._catalog.icu[0].name} if self._needs_icu else {}),
                 **({"node_options": given} if (given := self._given()) else {}),
                 **({"path": self._options.node.distribution} if self._distribution is None else {}),
             },
@@ -214,7 +223,7 @@ class EmbeddedEngine:
         distribution = self._distribution
         if self._options.offline and self.needs_download:
             hint = "run it once without --offline; esbench list distributions shows which are"
-            raise EngineError(f"{self._name()} is not downloaded yet", where="--offline", hint=hint)
+            raise EngineError(f"{self._to_download} is not downloaded yet", where="--offline", hint=hint)
         if distribution is not None and not distribution.boots_on_hybrid_cgroups and has_hybrid_cgroups():
             able = [other.name for other in self._catalog.values() if other.boots_on_hybrid_cgroups]
             raise EngineError(

@@ -31,7 +31,7 @@ from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan
 from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.watch import Said, Telemetry
-from esbench.track.features import features_needed, nodes_needed
+from esbench.track.features import features_needed, finds_thai_words, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -265,6 +265,8 @@ class RacedCluster(RaceTarget):
         recording.keep_cluster(self.name, facts)
         own, others = {*names, *facts.indices}, self._options.other_prefixes
         recording.warn(*after.notes, *disturbed(self._before, after, own, others))
+        if (icu := facts.settings.get("thai_words")) and finds_thai_words(track):
+            recording.warn(f"Thai words are those of {icu}: a full Java splits some differently (--java-home=FOLDER)")
 
     def explain(self, error: EsbenchError) -> str:
         died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None

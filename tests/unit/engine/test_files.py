@@ -74,13 +74,13 @@ def distribution(tmp_path: Path) -> Distribution:
     )
 
 
-def build(distribution: Distribution, tmp_path: Path, left_out: tuple[str, ...] = ()) -> Path:
+def build(distribution: Distribution, tmp_path: Path) -> Path:
     downloader = Downloader(tmp_path / "cache", Progress(), offline=True)
-    return assemble(distribution, downloader, tmp_path / "servers", left_out)
+    return assemble(distribution, downloader, tmp_path / "servers")
 
 
 def test_a_server_is_assembled_from_its_artifacts(distribution: Distribution, tmp_path: Path) -> None:
-    assert is_downloaded(distribution, tmp_path / "cache")
+    assert is_downloaded(distribution.artifacts, tmp_path / "cache")
     assert not is_assembled(distribution, tmp_path / "servers")
     home = build(distribution, tmp_path)
     assert is_assembled(distribution, tmp_path / "servers")
@@ -113,17 +113,12 @@ def test_an_assembled_server_is_shared_and_read_only(distribution: Distribution,
     assert (home / "bin" / "elasticsearch").stat().st_mode & 0o111 == 0o111
 
 
-def test_a_server_is_assembled_once_for_each_set_of_modules(distribution: Distribution, tmp_path: Path) -> None:
+def test_a_server_is_assembled_once(distribution: Distribution, tmp_path: Path) -> None:
     home = build(distribution, tmp_path)
     stamp = home.stat().st_mtime_ns
     (tmp_path / "cache").rename(tmp_path / "gone")
     assert build(distribution, tmp_path) == home
     assert home.stat().st_mtime_ns == stamp
-    (tmp_path / "gone").rename(tmp_path / "cache")
-    smaller = build(distribution, tmp_path, left_out=("analysis-common", "rank-eval"))
-    assert smaller != home
-    assert {path.name for path in (smaller / "modules").iterdir()} == {"transport-netty4", "lang-painless"}
-    assert (home / "modules" / "analysis-common").is_dir()
 
 
 def test_a_missing_artifact_leaves_no_half_server(distribution: Distribution, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from track_files import load, write_track
 from esbench.errors import UsageError
 from esbench.model import Objective, Schedule, Stage, Variable
 from esbench.operations import builtin_operations
-from esbench.track.features import features_needed
+from esbench.track.features import features_needed, finds_thai_words
 from esbench.track.library import find_track
 from esbench.units import Rate
 
@@ -250,6 +250,8 @@ schedule:
             "{settings: {analysis: {analyzer: {mine: {tokenizer: standard, filter: [lowercase, kstem]}}}}}",
             ("language-analyzers",),
         ),
+        ("{settings: {analysis: {analyzer: {mine: {tokenizer: thai}}}}}", ("language-analyzers",)),
+        ("{settings: {analysis: {tokenizer: {mine: {type: thai}}}}}", ("language-analyzers",)),
         ("{mappings: {properties: {q: {type: percolator}}}}", ("percolator",)),
         ("{mappings: {properties: {english: {type: keyword}}}}", ()),
         ("{mappings: {properties: {place: {type: geo_shape}, at: {type: geo_point}}}}", ("geo-shapes",)),
@@ -260,6 +262,24 @@ schedule:
 def test_features_are_read_from_index_bodies(tmp_path: Path, body: str, features: tuple[str, ...]) -> None:
     root = write_track(tmp_path, f"indices: [{{name: a, body: {body}}}]\nschedule: [{{operation: refresh}}]")
     assert load(root).requires == features
+
+
+@pytest.mark.parametrize(
+    ("body", "thai"),
+    [
+        ("{mappings: {properties: {t: {type: text, analyzer: thai}}}}", True),
+        ("{settings: {analysis: {analyzer: {mine: {type: custom, tokenizer: thai}}}}}", True),
+        ("{mappings: {properties: {t: {type: text, analyzer: english}, thai: {type: keyword}}}}", False),
+    ],
+)
+def test_thai_words_are_seen_in_indices_and_templates(tmp_path: Path, body: str, thai: bool) -> None:
+    made = {
+        "index": f"indices: [{{name: a, body: {body}}}]",
+        "template": f"templates: [{{name: a, index-pattern: a*, template: {body}}}]",
+    }
+    for kind, text in made.items():
+        root = write_track(tmp_path / kind, f"{text}\nschedule: [{{operation: refresh}}]")
+        assert finds_thai_words(load(root)) == thai
 
 
 def test_scripts_need_painless_only_in_the_challenge_that_has_them(tmp_path: Path) -> None:
