@@ -168,6 +168,9 @@ class Connection(Link, asyncio.BaseProtocol):
     def parse(self, data: bytes, read_ns: int) -> None:
         if self._transport is None:
             return  # closed since
+        if self.in_flight and read_ns < self.sent_ns:
+            self.fail("bad response", f"read before its request was sent: {data[:_SHOWN]!r}")
+            return
         self.partial = True
         error = ""
         try:
