@@ -15,7 +15,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-units test-components test-nodes test-alone lint locked lock sbom clean
+.PHONY: race test test-all test-units test-components test-nodes test-alone sanitized lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
@@ -37,6 +37,9 @@ test-nodes: $(READY)  ## races on real nodes, each of which wants a core
 
 test-alone: $(READY)  ## what measures time, so that nothing may run beside it
 	$(PYTEST) -m alone tests/component
+
+sanitized: $(READY)  ## run the tests of the driver with sanitizers in the compiled hot path; needs a compiler with libasan
+	.ci/sanitized $(BIN) tests/unit/load
 
 lint: $(READY_TOOLS)  ## style, types, what bandit has to say, and the Dockerfile
 	$(BIN)/ruff check

@@ -125,6 +125,7 @@ class Coordinator:
         self._index_prefix = index_prefix
         self._workers: list[_Worker] = []
         self._ledger = Ledger()
+        self._notes: dict[str, None] = {}  # in the order in which they came
         self._outages = HostOutages()
         self._cancel_requests = 0
 
@@ -171,6 +172,11 @@ class Coordinator:
     def warnings(self) -> tuple[str, ...]:
         """Sentences about the load hosts: what may make their figures differ."""
         return self._launcher.warnings()
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Return what workers have said of tasks that have ended, each sentence once, and forget it."""
+        notes, self._notes = tuple(self._notes), {}
+        return notes
 
     @property
     def ledger(self) -> Ledger:
@@ -368,6 +374,7 @@ class Coordinator:
             worker.usage = message.usage
             self._ledger.enter(message.ledger)
             self._outages.take(worker.number, message.lost)
+            self._notes |= dict.fromkeys(note for end in message.ended for note in end.notes)
             listener.worker_ticked(worker.number, message.usage, message.loop_lag_ns)
             running.take(worker.number, message)
             if message.failure is None and self._max_error_ratio is not None:

@@ -170,6 +170,7 @@ class TaskEnd:
     first_measured_ns: int | None
     last_measured_received_ns: int | None
     feed_waits: int = 0
+    notes: tuple[str, ...] = ()  # sentences about what makes its figures differ from what they seem to be
     unit: str | None = None  # what a runner of the track's own has counted
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError, UsageError, closest, did_you_mean
+from esbench.requests.sql_text import SQL
 from esbench.units import parse_duration
 
 KIND_NAMES = {
@@ -125,7 +126,6 @@ COMMON = {
 
 
 # Parameters of reads that a SQL server answers, too.
-SQL = "sql"
 IN_SQL = {
     SQL: Parameter("the statement with which a SQL server answers it, with variables"),
     "answer": Parameter(

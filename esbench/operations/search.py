@@ -26,6 +26,7 @@ from esbench.operations.pagination import (
 from esbench.operations.parameters import IN_SQL, Parameter, flag, whole
 from esbench.operations.replies import judge_in_detail, judge_search, sampling_took
 from esbench.requests.programs import Program, Request, TemplateProgram, template_of
+from esbench.requests.sql_text import check_statement
 from esbench.requests.templates import RequestTemplate
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
@@ -144,6 +145,7 @@ class Search(ScrollSearch):
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         AnswerMapping.of(params, where)
+        check_statement(params, where)
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return "ops" if params.get("pages") is None else "pages"

@@ -19,7 +19,6 @@ from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
 from esbench.operations.base import TaskContext
-from esbench.operations.parameters import SQL
 from esbench.race.cluster import RaceTarget, WatchedRace, embedded_options, watching
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
@@ -28,10 +27,11 @@ from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.store import RaceFolder
+from esbench.requests.sql_text import SQL, Statement
 from esbench.sql.connection import library
 from esbench.sql.operations import require_sql
 from esbench.sql.server import Database, work
-from esbench.sql.statements import Statement, Values
+from esbench.sql.statements import Values
 from esbench.telemetry.device import Scene
 from esbench.telemetry.watch import Telemetry
 

@@ -362,6 +362,7 @@ class _Load:
     def _end(self, number: int, step: Step, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.recording.tell(self.telemetry.news())
+        self.recording.warn(*self.coordinator.take_notes())
         self.recording.warn(*(said for each in self.targets for said in each.remember([step])))
 
 

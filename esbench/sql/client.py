@@ -15,34 +15,72 @@ from esbench.load.coroutine_client import CoroutineClient
 from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.measure.verdict import TIMEOUT, Verdict
 from esbench.requests.exchange import RequestFailed
-from esbench.sql.connection import connect, failure_of, is_lost, library
+from esbench.sql.connection import OF_LIBRARY, connect, failure_of, is_lost, library
 
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s
-_MOST_PREPARED = 20  # statements of a connection: servers have at most 16,382 of all of them (max_prepared_stmt_count)
+_MOST_OF_A_SERVER = 16_000  # prepared statements of all connections: 16,382 by default (max_prepared_stmt_count)
+_MOST_PREPARED, _FEWEST_PREPARED = 1_000, 20  # of a connection: each costs the server some kilobytes
+_SERVER_IS_FULL = 1461  # ER_MAX_PREPARED_STMT_COUNT_REACHED
+
+
+def most_prepared(clients: int) -> int:
+    """Return how many statements each connection of a task keeps prepared, so that all fit into a server's limit."""
+    return max(_FEWEST_PREPARED, min(_MOST_PREPARED, _MOST_OF_A_SERVER // clients))
 
 
 class SqlSession:
-    """A connection with the statements that it has prepared; `last` is the text of the last one, for examples."""
+    """A connection with the statements that it has prepared; `last` is the text of the last one, for examples.
 
-    def __init__(self, connection: Any) -> None:
+    It keeps at most `most` of them, those that were used last; `closed` is how many it has closed for others.
+    """
+
+    def __init__(self, connection: Any, most: int = _MOST_PREPARED) -> None:
         self._connection = connection
-        self._prepared: dict[str, Any] = {}
+        self._most = most
+        self._prepared: dict[str, Any] = {}  # the one that was used last at the end
+        self.closed = 0
         self.last = ""
 
     async def execute(self, text: str, args: tuple[Any, ...] = ()) -> Any:
-        """Execute a prepared statement, which is prepared on its first use; return asyncmy's result, all rows read."""
+        """Execute a prepared statement, which is prepared on its first use; return asyncmy's result, all rows read.
+
+        Raises asyncmy's errors, and RequestFailed for values that it cannot send.
+        """
         self.last = text
-        statement = self._prepared.get(text)
-        if statement is None:
-            if len(self._prepared) >= _MOST_PREPARED:
-                await self._prepared.pop(next(iter(self._prepared))).close()
-            statement = self._prepared[text] = await self._connection.prepare(text)
-        return await statement.execute(args)
+        try:
+            statement = self._prepared.pop(text, None)
+            if statement is None:
+                statement = await self._prepare(text)
+            self._prepared[text] = statement
+            return await statement.execute(args)
+        except OF_LIBRARY as error:
+            raise RequestFailed(*failure_of(error)) from error
+
+    async def _prepare(self, text: str) -> Any:
+        if len(self._prepared) >= self._most:
+            await self._close_oldest()
+        try:
+            return await self._connection.prepare(text)
+        except library().errors.MySQLError as error:
+            if error.args[:1] != (_SERVER_IS_FULL,) or not self._prepared:
+                raise
+        await self._close_oldest()
+        return await self._connection.prepare(text)
+
+    async def _close_oldest(self) -> None:
+        self.closed += 1
+        await self._prepared.pop(next(iter(self._prepared))).close()
 
     async def query(self, text: bytes | str, shown: str) -> int:
-        """Send a statement as text; return how many rows it has changed. `shown` stands for it in examples."""
+        """Send a statement as text; return how many rows it has changed. `shown` stands for it in examples.
+
+        Raises as `execute` does.
+        """
         self.last = shown
-        return int(await self._connection.query(text))
+        try:
+            return int(await self._connection.query(text))
+        except OF_LIBRARY as error:
+            raise RequestFailed(*failure_of(error)) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -52,11 +90,12 @@ class SqlSession:
 class SqlTurns:
     """The work of a client slot: `draw` returns what the next request needs, `run` sends it and judges its result.
 
-    `run` raises asyncmy's errors and RequestFailed.
+    `run` raises asyncmy's errors and RequestFailed. `most_prepared`: of statements on its connection.
     """
 
     draw: Callable[[], Any]
     run: Callable[[SqlSession, Any], Awaitable[Verdict]]
+    most_prepared: int = _MOST_PREPARED
 
 
 class SqlClient(CoroutineClient):
@@ -68,6 +107,7 @@ class SqlClient(CoroutineClient):
         super().__init__(slot, route)
         self.draw = turns.draw
         self._run_turn = turns.run
+        self._most_prepared = turns.most_prepared
         self._options = options
         self._session: SqlSession | None = None
         self._errors = library().errors
@@ -85,7 +125,7 @@ class SqlClient(CoroutineClient):
         async with route.hosts.connecting:
             self._host = host = route.hosts.choose(self.slot)
             try:
-                self._session = SqlSession(await connect(host, self._options, route.access.tls))
+                self._session = SqlSession(await connect(host, self._options, route.access.tls), self._most_prepared)
             except (OSError, TimeoutError) as error:
                 if open_files.are_exhausted(error):
                     raise open_files.exhausted() from error

@@ -7,6 +7,7 @@ import configparser
 import getpass
 import os
 import ssl
+import struct
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ CONNECT_S = 5.0
 _PASSWORD = "MYSQL_PWD"  # of the environment, as MySQL's own programs read it  # nosec B105
 _OPTION_FILE = Path("~/.my.cnf")
 _ACCESS_DENIED, _NO_ACCESS, _UNKNOWN_DATABASE = 1045, 1044, 1049
+LIBRARY_ERROR = "SQL library error"  # a statement that asyncmy refuses by itself, on a connection that goes on
+OF_LIBRARY = (TypeError, ValueError, ArithmeticError, struct.error)  # what it raises for values that it cannot send
 _GONE = (1053, 1927, 2003, 2006, 2013, 2014, 4031)  # codes of lost connections, of clients and servers
 
 
@@ -102,16 +105,30 @@ def password_in(file: Path) -> str | None:
 
 def is_lost(error: Exception) -> bool:
     """True if an error of a statement means that its connection is of no further use."""
-    code = error.args[0] if error.args else None
-    return isinstance(error, OSError | EOFError) or not isinstance(code, int) or not code or code in _GONE
+    if isinstance(error, OSError | EOFError):
+        return True
+    if code := _code(error):
+        return code in _GONE
+    errors = library().errors
+    return isinstance(error, errors.MySQLError) and not isinstance(
+        error, (errors.ProgrammingError, errors.NotSupportedError, errors.DataError)
+    )
 
 
 def failure_of(error: Exception) -> tuple[str, str]:
-    """Return the kind and the text of a failed statement: by its SQL state, or `connection lost`."""
+    """Return the kind and the text of a failed statement: by its SQL state, `connection lost`, or LIBRARY_ERROR."""
     text = str(error.args[-1]) if error.args else str(error)
     if is_lost(error):
         return "connection lost", text
-    return f"SQL state {getattr(error, 'sqlstate', None) or 'HY000'}", f"{text} ({error.args[0]})"
+    if code := _code(error):
+        return f"SQL state {getattr(error, 'sqlstate', None) or 'HY000'}", f"{text} ({code})"
+    return LIBRARY_ERROR, f"{type(error).__name__}: {error}"
+
+
+def _code(error: Exception) -> int:
+    """Return the number of an error, which servers give; 0 for one of the library's own without any."""
+    code = error.args[0] if error.args else None
+    return code if isinstance(code, int) else 0
 
 
 def explained(error: Exception, host: Host, user: str) -> EsbenchError:

@@ -19,11 +19,12 @@ from esbench.operations.base import TaskContext
 from esbench.operations.bulk_program import BulkProgram, Piece
 from esbench.operations.documents import FreshDocuments, corpus_of
 from esbench.operations.indices import judge_count, to_create, to_delete
-from esbench.operations.parameters import SQL, flag
+from esbench.operations.parameters import flag
 from esbench.requests.programs import Program
+from esbench.requests.sql_text import SQL, Statement, statements_in
 from esbench.requests.templates import Encoding
-from esbench.sql.client import SqlSession, SqlTurns
-from esbench.sql.statements import Statement, Values, counting, quoted_name, statements_in
+from esbench.sql.client import SqlSession, SqlTurns, most_prepared
+from esbench.sql.statements import Values, counting, quoted_name
 from esbench.sql.tuples import END, RowDocuments, columns_of, parameter
 
 Run = Callable[[SqlSession, Any], Awaitable[Verdict]]
@@ -35,10 +36,22 @@ class SqlProgram:
     finite = False
 
     def __init__(
-        self, run: Run, draw: Callable[[], Any] = lambda: None, *, close: Callable[[], None] = lambda: None
+        self,
+        run: Run,
+        draw: Callable[[], Any] = lambda: None,
+        *,
+        close: Callable[[], None] = lambda: None,
+        most_prepared: int | None = None,
+        notes: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        self._turns = SqlTurns(draw, run)
+        self._turns = SqlTurns(draw, run) if most_prepared is None else SqlTurns(draw, run, most_prepared)
+        self._notes = notes
         self.close = close
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what makes its figures differ from what they seem to be."""
+        return self._notes()
 
     @property
     def feed_waits(self) -> int:
@@ -70,27 +83,41 @@ def _asking(context: TaskContext, *, must_find: bool) -> SqlProgram:
 
 
 def _inserting(context: TaskContext) -> SqlProgram:
-    """Insert new documents of a corpus, each in one transaction."""
+    """Insert new documents of a corpus, each in one transaction; a statement for each set of fields that they have."""
     index, documents = context.default_index(), corpus_of(context.params, context.documents, context.where)
     fresh = FreshDocuments(context, documents, [("body", Encoding.RAW)])
-    inserted = 0
+    inserted = closed = 0
+    most = most_prepared(context.task.clients)
 
     def draw() -> tuple[str, tuple[Any, ...]]:
         document = json.loads(fresh.draw()[0])
         statement = f"{_insert_into(index, tuple(document))} ({','.join('?' * len(document))})"
-        return statement, tuple(map(parameter, document.values()))
+        try:
+            return statement, tuple(map(parameter, document.values()))
+        except ValueError as error:
+            raise TrackError(f"a document has {error}: {str(document)[:100]}", where=context.where) from None
 
     async def run(session: SqlSession, drawn: tuple[str, tuple[Any, ...]]) -> Verdict:
-        nonlocal inserted
-        await session.execute(*drawn)
+        nonlocal inserted, closed
+        closed_before = session.closed
+        try:
+            await session.execute(*drawn)
+        finally:
+            closed += session.closed - closed_before
         inserted += 1
         return GOOD
+
+    def notes() -> tuple[str, ...]:
+        if not closed:
+            return ()
+        text = f"{context.where}: its documents have more than {most} different sets of fields: statements were closed"
+        return (f"{text} and prepared anew within the time of inserts",)
 
     def close() -> None:
         context.ledger.acknowledge(index, inserted)
         fresh.close(context.ledger)
 
-    return SqlProgram(run, draw, close=close)
+    return SqlProgram(run, draw, close=close, most_prepared=most, notes=notes)
 
 
 def _insert_into(table: str, columns: Sequence[str]) -> str:

@@ -3,54 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError
 from esbench.requests.context import RequestContext
-from esbench.requests.templates import Draw, Encoding, Layout, Slot
-from esbench.requests.templates import parse as parse_slots
+from esbench.requests.sql_text import Statement, statements_in
+from esbench.requests.templates import Draw, Layout
 from esbench.requests.variables import ValueSource, keep_positions, make_sources
-from esbench.sql.tuples import parameter
+from esbench.sql.tuples import parameter, whole_text
 
-_QUOTED = re.compile(r"""'(\$\[\[[^]]*\]\])'|"(\$\[\[[^]]*\]\])\"""")
-_COMMENT = ("--", "#")
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement with `?` for each of its slots, in order."""
-
-    text: str
-    slots: tuple[Slot, ...]
-
-    @classmethod
-    def of(cls, text: str, where: str) -> Statement:
-        """Return the statement that a track says. Raises TrackError for a `$[[` that is no variable.
-
-        Quotes around a variable are left out: the server knows where its value ends.
-        """
-        try:
-            parts = parse_slots(_QUOTED.sub(lambda match: match[1] or match[2], text), Encoding.JSON_VALUE)
-        except TrackError as error:
-            raise TrackError(error.what, where=where, hint=error.hint) from None
-        slots = tuple(part for part in parts if isinstance(part, Slot))
-        return cls("".join("?" if isinstance(part, Slot) else part.decode() for part in parts).strip(), slots)
-
-
-def statements_in(text: str) -> list[str]:
-    """Return the statements of a script: each ends with a `;` at the end of a line that is no comment."""
-    found, lines = [], list[str]()
-    for line in text.splitlines():
-        if not line.lstrip().startswith(_COMMENT):
-            lines.append(line.rstrip())
-        if lines and lines[-1].endswith(";"):
-            found.append("\n".join(lines).removesuffix(";").strip())
-            lines = []
-    found.append("\n".join(lines).strip())
-    return [statement for statement in found if statement]
+__all__ = ["Statement", "Values", "counting", "quoted_name", "statements_in"]
 
 
 class Values:
@@ -59,14 +22,18 @@ class Values:
     def __init__(self, statement: Statement, context: RequestContext) -> None:
         layout = Layout(statement.slots)
         self._ledger = context.ledger
+        self._where = context.where
         self._by_name = make_sources(layout.fields, context)
         self._sources: Sequence[ValueSource] = [self._by_name[name] for name in layout.variables]
         self._places = [layout.find(slot) for slot in statement.slots]
 
     def draw(self) -> tuple[Any, ...]:
-        """Return the values of the next request: numbers and texts."""
+        """Return the values of the next request: numbers and texts. Raises TrackError for one that SQL has not."""
         drawn: Draw = [source.draw() for source in self._sources]
-        return tuple(parameter(json.loads(drawn[source][item])) for source, item in self._places)
+        try:
+            return tuple(parameter(json.loads(drawn[source][item])) for source, item in self._places)
+        except ValueError as error:
+            raise TrackError(f"a variable has {error}", where=self._where) from None
 
     def close(self) -> None:
         """Enter into the ledger which numbers of sequences were drawn."""
@@ -75,7 +42,7 @@ class Values:
 
 def quoted_name(name: str) -> str:
     """Return the name of a table as SQL takes it, in backticks."""
-    return "`" + name.replace("`", "``") + "`"
+    return "`" + whole_text(name).replace("`", "``") + "`"
 
 
 def counting(table: str) -> str:

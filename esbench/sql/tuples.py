@@ -7,6 +7,7 @@ so that both are read by the same code. `NAME.sql` lies beside `NAME.bulk`, with
 from __future__ import annotations
 
 import json
+import math
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,8 @@ from esbench.errors import CorpusError
 
 _ESCAPED = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 _UTC = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:?00)", re.ASCII)
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+_NO_NUMBER = "a number that SQL and JSON do not have (NaN or Infinity)"
 END = 2  # bytes behind the last row of a slice: a comma and a line feed
 
 
@@ -84,7 +87,11 @@ def _row(body: bytes, columns: Sequence[str], documents: PreparedDocuments) -> b
         begin = body[:100].decode(errors="replace")
         what = f'a document has the field "{more[0]}", which the first one of its file has not: {begin}'
         raise CorpusError(what, where=documents.where, hint="columns are the fields of the first document")
-    values = ",".join(literal(document[name]) if name in document else "DEFAULT" for name in columns)
+    try:
+        values = ",".join(literal(document[name]) if name in document else "DEFAULT" for name in columns)
+    except ValueError as error:
+        begin = body[:100].decode(errors="replace")
+        raise CorpusError(f"a document has {error}: {begin}", where=documents.where) from None
     return f"(\n{values}),\n".encode()
 
 
@@ -100,9 +107,22 @@ def parameter(value: Any) -> Any:
     """Return a value of a document as a parameter of a prepared statement.
 
     Objects and lists are their JSON, true and false 1 and 0; a time of ISO 8601 in UTC is as a DATETIME takes it.
+
+    Raises ValueError for a number that is none: NaN, or an infinite one.
     """
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and (match := _UTC.fullmatch(value)):
-        return f"{match[1]} {match[2]}"
+        try:
+            return whole_text(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        except ValueError:
+            raise ValueError(_NO_NUMBER) from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(_NO_NUMBER)
+    if isinstance(value, str):
+        match = _UTC.fullmatch(value)
+        return f"{match[1]} {match[2]}" if match else whole_text(value)
     return int(value) if isinstance(value, bool) else value
+
+
+def whole_text(text: str) -> str:
+    """Return a text with `?` for each half of a character (a lone surrogate, which JSON can have and UTF-8 has not)."""
+    return text if text.isascii() else _HALF_A_CHARACTER.sub("?", text)

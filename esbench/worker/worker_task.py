@@ -121,6 +121,7 @@ class TaskShare:
             self.recorder.first_measured_ns,
             self.recorder.last_measured_received_ns,
             self.program.feed_waits,
+            getattr(self.program, "notes", ()),
             getattr(self.program, "unit", None),
         )
 

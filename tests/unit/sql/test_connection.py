@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,32 @@ def test_failures_are_told_by_sql_state_and_lost_connections_apart() -> None:
     duplicate.sqlstate = "23000"
     assert failure_of(duplicate) == ("SQL state 23000", "Duplicate entry '7' (1062)")
     assert not is_lost(duplicate)
-    for lost in (errors.OperationalError(2013, "Lost connection"), errors.InternalError("out of step"), EOFError()):
+    for lost in (
+        errors.OperationalError(2013, "Lost connection"),
+        errors.InternalError("Packet sequence number wrong"),
+        errors.InterfaceError(0, "Not connected"),
+        errors.Error("Already closed"),
+        errors.OperationalError(),
+        ConnectionResetError(104, "reset"),
+        EOFError(),
+    ):
         assert failure_of(lost)[0] == "connection lost"
+        assert is_lost(lost)
+
+
+def test_what_the_library_refuses_by_itself_is_no_lost_connection() -> None:
+    errors = library().errors
+    for error in (
+        errors.ProgrammingError("Expected 0 parameters, got 1"),
+        errors.NotSupportedError("Server does not support it"),
+        errors.DataError("out of range"),
+        TypeError("no default type converter defined"),
+        ValueError("int parameter out of 64-bit range"),
+        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+        struct.error("argument out of range"),
+    ):
+        assert failure_of(error) == ("SQL library error", f"{type(error).__name__}: {error}")
+        assert not is_lost(error)
 
 
 def test_refusals_say_what_to_do() -> None:

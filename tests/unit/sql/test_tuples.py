@@ -24,6 +24,8 @@ from esbench.sql.tuples import END, RowDocuments, columns_of, literal, parameter
         (0.1, "0.1"),
         (1e22, "1e+22"),
         ("it's", "'it\\'s'"),
+        ("half \ud800 a character \udfff", "'half ? a character ?'"),
+        (["\ud800"], "'[\"?\"]'"),
         ("a\\b\nc", "'a\\\\b\\nc'"),
         ({"a": "it's"}, '\'{"a": "it\\\'s"}\''),
         ([1, 2], "'[1, 2]'"),
@@ -38,6 +40,15 @@ def test_literals(value: Any, written: str) -> None:
 
 def test_parameters_are_values_that_the_binary_protocol_has() -> None:
     assert [parameter(value) for value in (None, False, 0.5, "a", [1])] == [None, 0, 0.5, "a", "[1]"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), [1, {"a": float("nan")}]])
+def test_a_number_that_sql_has_not_is_refused(value: Any, tmp_path: Path) -> None:
+    for write in (literal, parameter):
+        with pytest.raises(ValueError, match="NaN or Infinity"):
+            write(value)
+    with pytest.raises(CorpusError, match=r"a document has a number that SQL and JSON do not have .*: {.id.: 2"):
+        written(tmp_path, {"id": 1, "value": 1}, {"id": 2, "value": value})
 
 
 def prepared(folder: Path, *documents: dict[str, Any]) -> PreparedDocuments:
