@@ -9,19 +9,19 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
+import re
 import shutil
-import threading
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
 from esbench.corpus.prepared import GROUP
 from esbench.errors import FREE_SPACE, CorpusError
-from esbench.record.private import open_private, private_folder
+from esbench.record.private import open_private, private_folder, process_name
 from esbench.units import format_bytes
 
 RESERVE_BYTES = 256 << 20  # of the disk, that a file of no stated size leaves free; of a small disk a part of it
@@ -80,7 +80,7 @@ def writing(path: Path, where: str) -> Iterator[BinaryIO]:
 
     Raises CorpusError if it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{threading.get_native_id()}.partial")  # no other process has this number
+    partial = path.with_name(f"{path.name}.{process_name()}.partial")
     with write_errors(path, where):
         private_folder(path.parent)
         _delete_left_partials(path)
@@ -104,8 +104,9 @@ def _open_locked(partial: Path) -> BinaryIO:
 
 
 def _delete_left_partials(path: Path) -> None:
-    """Delete the partial files of processes that were killed: they are not locked."""
-    for left in path.parent.glob(f"{escape(path.name)}.[0-9]*.partial"):
+    """Delete the partial files of processes of this host that were killed: they are not locked."""
+    ours = re.compile(rf"{re.escape(path.name)}\.\d+(-{re.escape(os.uname().nodename)})?\.partial")
+    for left in [file for file in path.parent.iterdir() if ours.fullmatch(file.name)]:
         with suppress(OSError), left.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink()

@@ -1,15 +1,19 @@
 """The agent of a race on a load host: a Dask actor that starts load workers there and passes their messages on.
 
-Its methods run in the event loop of the Dask worker, which does nothing else; the load is sent by load
-workers, the same as on esbench's own host. If the race's host says nothing for ALONE_S, the agent ends its workers.
+Its methods run in the event loop of the Dask worker, which does nothing else, and none of them waits there for a worker
+or a disk: a host whose loop stands still is lost. The load is sent by load workers, the same as on esbench's own host.
+If the race's host says nothing for ALONE_S, the agent ends its workers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import re
+import secrets
 import shutil
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +29,7 @@ from esbench.hosts.files import ReceivedFiles, WantedFile
 from esbench.hosts.frames import Frame
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import LocalLauncher, LocalWorker, end_all
+from esbench.load.outbox import LENGTH
 from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts, host_facts, stolen_s
 
@@ -36,9 +41,13 @@ _LEAVE_S = 0.5  # for workers to end by themselves: their sockets are closed
 
 @dataclass(frozen=True)
 class HostFacts:
-    """A load host as it describes itself. `facts` are those of the record; `packages` are versions by name."""
+    """A load host as it describes itself. `facts` are those of the record; `packages` are versions by name.
+
+    `race_folder` is the path of its folder for the race in `load-host` of its home folder, which hosts may share.
+    """
 
     home: Path
+    race_folder: str
     esbench: Mapping[str, str]
     python: str
     packages: Mapping[str, str]
@@ -70,9 +79,12 @@ class Agent:
 
     def __init__(self, race_id: str) -> None:
         self._home = esbench_home()
-        self._folder = self._home / "load-host" / race_id
+        self._race_folder = f"{race_id}/{platform.node()}-{secrets.token_hex(4)}"
+        self._folder = self._home / "load-host" / self._race_folder
         self._files = ReceivedFiles(self._home, self._folder)
         self._workers: dict[int, LocalWorker] = {}
+        self._writers: dict[int, asyncio.StreamWriter] = {}
+        self._readers: list[asyncio.Task[None]] = []
         self._frames: list[Frame] = []
         self._ended: dict[int, str] = {}
         self._has_news = asyncio.Event()
@@ -83,10 +95,11 @@ class Agent:
         """Return facts about this host and its Python."""
         return HostFacts(
             home=self._home,
+            race_folder=self._race_folder,
             esbench=esbench_facts(),
             python=platform.python_version(),
             packages=packages(),
-            facts=host_facts(self._home),
+            facts=await asyncio.to_thread(host_facts, self._home),
         )
 
     async def clock(self) -> int:
@@ -96,21 +109,24 @@ class Agent:
     async def start(self, count: int, first: int) -> dict[int, int]:
         """Start load workers, numbered from `first` on; return their process ids by number."""
         loop = asyncio.get_running_loop()
-        for worker in LocalLauncher(count, self._folder / _LOG, first).start():
+        for worker in await asyncio.to_thread(LocalLauncher(count, self._folder / _LOG, first).start):
             self._workers[worker.number] = worker
-            loop.add_reader(worker.fileno(), self._read, worker)
+            reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=os.dup(worker.fileno())))
+            self._writers[worker.number] = writer
+            self._readers.append(loop.create_task(self._read(worker, reader)))
         self._heard_ns = clock_ns()
         self._guard = loop.create_task(self._end_when_alone())
         return {number: worker.pid for number, worker in self._workers.items()}
 
     async def put(self, frames: Sequence[Frame]) -> None:
-        """Pass messages on to workers; those to a worker that is gone are dropped, and its end is news."""
+        """Pass messages on to workers, which need not read them yet.
+
+        Those to a worker that is gone are dropped, and its end is news.
+        """
         self._heard_ns = clock_ns()
         for number, content in frames:
-            try:
-                self._workers[number].pipe.send_bytes(content)
-            except OSError:
-                continue
+            if not self._writers[number].is_closing():
+                self._writers[number].write(LENGTH.pack(len(content)) + content)
 
     async def take(self) -> News:
         """Wait for news, at most TAKE_S, and return them."""
@@ -129,7 +145,7 @@ class Agent:
     async def lacking(self, files: Sequence[WantedFile]) -> list[WantedFile]:
         """Return the files that are not here yet."""
         self._heard_ns = clock_ns()
-        return self._files.lacking(files)
+        return await asyncio.to_thread(self._files.lacking, files)
 
     async def write(self, file: WantedFile, chunk: bytes, is_last: bool) -> None:
         """Append a chunk to a file; after the last one it gets its name, if its sum is right. Raises RaceError."""
@@ -156,28 +172,41 @@ class Agent:
 
     async def close(self) -> bytes:
         """End the workers, and remove what was written for this race alone; return the end of the workers' output."""
-        loop = asyncio.get_running_loop()
         if self._guard is not None:
             self._guard.cancel()
         workers, self._workers = list(self._workers.values()), {}
+        for reading in self._readers:
+            reading.cancel()
+        for writer in self._writers.values():
+            writer.transport.abort()
         for worker in workers:
-            loop.remove_reader(worker.fileno())
             worker.close()
         # a closed socket ends a worker; the loop goes on meanwhile
         await asyncio.to_thread(end_all, workers, _LEAVE_S)
+        return await asyncio.to_thread(self._remove_files)
+
+    def _remove_files(self) -> bytes:
+        """Remove what was written for this race alone; return the end of the workers' output."""
         output = b""
         with suppress(FileNotFoundError):
             output = (self._folder / _LOG).read_bytes()[-_MOST_OUTPUT_BYTES:]
+        self._files.discard_incomplete()
         shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):  # of other hosts with the same home folder, which remove it after their own ones
+            self._folder.parent.rmdir()
         return output
 
-    def _read(self, worker: LocalWorker) -> None:
+    async def _read(self, worker: LocalWorker, reader: asyncio.StreamReader) -> None:
+        """Take the messages of a worker until it ends."""
         try:
-            self._frames.append((worker.number, worker.pipe.recv_bytes()))
-        except (EOFError, OSError):
-            asyncio.get_running_loop().remove_reader(worker.fileno())
-            self._ended[worker.number] = worker.ended(1.0) or "it closed its connection"
-        self._has_news.set()
+            while True:
+                (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+                self._frames.append((worker.number, await reader.readexactly(length)))
+                self._has_news.set()
+        except (asyncio.IncompleteReadError, OSError):
+            how = await asyncio.to_thread(worker.ended, 1.0)
+            self._ended[worker.number] = how or "it closed its connection"
+            self._has_news.set()
 
     async def _end_when_alone(self) -> None:
         while clock_ns() - self._heard_ns < ALONE_S * 1e9:

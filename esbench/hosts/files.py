@@ -1,14 +1,17 @@
 """Files on a load host: what a step's workers read there is copied once, or made there if it is generated.
 
-A file below $ESBENCH_HOME has the same place below that of the load host, where a later race finds it by its size and
-time of change. All others (certificates, files of variables, a track's Python) are copied for one race, into a folder
-that only its owner can read and that is removed with the race.
+A file below $ESBENCH_HOME has the same place below that of the load host, where a later race finds it by its size,
+time of change and sum. All others (certificates, files of variables, a track's Python) are copied for one race, into a
+folder that only its owner can read and that is removed with the race. Several hosts may share one home folder: each has
+a folder of its own for the race, and writes a file under a name of its own until it is complete.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -19,6 +22,7 @@ from esbench.cluster.options import Host
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
+from esbench.hosts.sums import FileSums
 from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
 from esbench.model import Corpus
 from esbench.record.private import open_private, private_folder
@@ -34,7 +38,7 @@ _CERTIFICATES = ("ca_certs", "client_cert", "client_key")
 
 @dataclass(frozen=True)
 class WantedFile:
-    """A file that a host must have at `path`. `sha256` (hex) comes with its last chunk, empty before."""
+    """A file that a host must have at `path`; `sha256` in hexadecimal digits, "" of no file that is known."""
 
     path: Path
     size_bytes: int
@@ -46,13 +50,23 @@ class ReceivedFiles:
     """The files of a race that arrive on this host, below its home folder; other places are refused."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        """`folder` is the one of the race, below `home`."""
+        """`folder` is the one of the race on this host, below `home`."""
         self._home = home
-        self._folder = folder
+        self._ending = f"{folder.name}-{secrets.token_hex(4)}"  # of incomplete files: of this host and race alone
+        self._incomplete: set[Path] = set()
+        self._sums = FileSums(sums_folder(home))
 
     def lacking(self, files: Sequence[WantedFile]) -> list[WantedFile]:
-        """Return those of the files that are not here: another size or time of change is another file."""
-        return [file for file in files if not _is_here(file)]
+        """Return those of the files that are not here: another size, time of change or content is another file."""
+        return [file for file in files if not self._is_here(file)]
+
+    def _is_here(self, file: WantedFile) -> bool:
+        try:
+            found = file.path.stat()
+            is_like_it = (found.st_size, found.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
+            return is_like_it and self._sums.of(file.path) == file.sha256
+        except OSError:
+            return False
 
     def write(self, file: WantedFile, chunk: bytes, is_last: bool) -> None:
         """Append a chunk to a file that is lacking. Raises RaceError if it cannot be written, or if its sum is wrong.
@@ -61,7 +75,8 @@ class ReceivedFiles:
         """
         if not file.path.is_relative_to(self._home) or ".." in file.path.parts:
             raise RaceError(f"{file.path} does not lie below {self._home}", where="load host")
-        partial = file.path.with_name(f".{file.path.name}.{self._folder.name}")
+        partial = file.path.with_name(f".{file.path.name}.{self._ending}")
+        self._incomplete.add(partial)
         try:
             private_folder(partial.parent)
             with open_private(partial, "ab") as out:
@@ -74,9 +89,20 @@ class ReceivedFiles:
                     raise RaceError(f"{file.path} arrived damaged, or was changed on the way", where="load host")
                 os.utime(partial, ns=(file.mtime_ns, file.mtime_ns))
                 partial.replace(file.path)
+                self._incomplete.discard(partial)
         except OSError as error:
             partial.unlink(missing_ok=True)
             raise RaceError(f"cannot write {file.path}: {error.strerror}", where="load host") from error
+
+    def discard_incomplete(self) -> None:
+        """Delete what has arrived of files whose end has not."""
+        while self._incomplete:
+            self._incomplete.pop().unlink(missing_ok=True)
+
+
+def sums_folder(home: Path) -> Path:
+    """Return where the sums of files of a host are kept."""
+    return home / "cache" / "sums"
 
 
 def _certificates(target: Target) -> dict[str, Path]:
@@ -84,22 +110,14 @@ def _certificates(target: Target) -> dict[str, Path]:
     return {name: Path(path).absolute() for name, path in given.items() if path is not None}
 
 
-def _is_here(file: WantedFile) -> bool:
-    try:
-        found = file.path.stat()
-    except OSError:
-        return False
-    return (found.st_size, found.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
-
-
 class Places:
     """The places of this host's files on a load host: below the same home folder, or in the folder of the race."""
 
-    def __init__(self, ours: Path, theirs: Path, race_id: str) -> None:
-        """`ours` and `theirs` are the home folders."""
-        self._ours = ours
+    def __init__(self, ours: Path, theirs: Path, race: str) -> None:
+        """`ours` and `theirs` are the home folders, `race` the path of the race's folder in `load-host` there."""
+        self.ours = ours
         self._theirs = theirs
-        self._folder = theirs / "load-host" / race_id / "files"
+        self._folder = theirs / "load-host" / race / "files"
         self._folders: dict[Path, Path] = {}
 
     def keep_together(self, folder: Path) -> None:
@@ -108,8 +126,8 @@ class Places:
 
     def of(self, path: Path) -> Path:
         """Return the place of a file or folder on the load host."""
-        if path.is_relative_to(self._ours):
-            return self._theirs / path.relative_to(self._ours)
+        if path.is_relative_to(self.ours):
+            return self._theirs / path.relative_to(self.ours)
         for folder, place in self._folders.items():
             if path.is_relative_to(folder):
                 return place / path.relative_to(folder)
@@ -122,6 +140,7 @@ class CopiedFiles:
     def __init__(self, agent: Agent, places: Places) -> None:
         self._agent = agent
         self._places = places
+        self._sums = FileSums(sums_folder(places.ours))
         self._brought: set[Path] = set()
         self._hosts: dict[tuple[Host, ...], tuple[Host, ...]] = {}
 
@@ -194,11 +213,9 @@ class CopiedFiles:
         wanted = {}
         for path in paths:
             if path not in self._brought:
-                found = path.stat()
-                wanted[self._places.of(path)] = (
-                    path,
-                    WantedFile(self._places.of(path), found.st_size, found.st_mtime_ns),
-                )
+                found, place = path.stat(), self._places.of(path)
+                sha256 = await asyncio.to_thread(self._sums.of, path)
+                wanted[place] = path, WantedFile(place, found.st_size, found.st_mtime_ns, sha256)
         if not wanted:
             return
         for file in await self._agent.lacking([file for _, file in wanted.values()]):
@@ -206,16 +223,15 @@ class CopiedFiles:
         self._brought.update(path for path, _ in wanted.values())
 
     async def _send(self, path: Path, file: WantedFile) -> None:
-        digest, left = hashlib.sha256(), file.size_bytes
+        left = file.size_bytes
         with path.open("rb") as content:
             while True:
                 chunk = content.read(_CHUNK_BYTES)
-                digest.update(chunk)
                 left -= len(chunk)
-                if not chunk or left <= 0:
-                    await self._agent.write(replace(file, sha256=digest.hexdigest()), chunk, True)
+                is_last = not chunk or left <= 0
+                await self._agent.write(file, chunk, is_last)
+                if is_last:
                     return
-                await self._agent.write(file, chunk, False)
 
 
 def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:

@@ -144,7 +144,7 @@ class LoadHosts:
             refuse_other_versions(name, of_host)
         count = self._count or max(1, min(of_host.facts["cpu_cores"] for of_host in facts) // 2)
         for name, agent, of_host in zip(found.workers, agents, facts, strict=True):
-            places = Places(self._home, of_host.home, self._race_id)
+            places = Places(self._home, of_host.home, of_host.race_folder)
             self._hosts[name] = _Host(name, agent, of_host, CopiedFiles(agent, places), self._loop)
         await _all(host.start(count, count * number) for number, host in enumerate(self._hosts.values()))
         await _all(host.compare_clock(_READINGS) for host in self._hosts.values())

@@ -9,7 +9,7 @@ from multiprocessing.reduction import ForkingPickler
 
 from esbench.load.messages import Message
 
-_LENGTH = struct.Struct("!i")  # before each message, as multiprocessing.connection.Connection reads it
+LENGTH = struct.Struct("!i")  # before each message, as multiprocessing.connection.Connection reads it
 _MOST_BYTES = 64 << 20  # a quarter of an hour of ticks of many tasks
 
 
@@ -25,7 +25,7 @@ class Outbox:
     def send(self, message: Message) -> None:
         """Send a message, or keep it for `flush`. Raises OSError if the reader is gone."""
         pickled = ForkingPickler.dumps(message)
-        frame = memoryview(_LENGTH.pack(len(pickled)) + pickled)
+        frame = memoryview(LENGTH.pack(len(pickled)) + pickled)
         self._unsent.append(frame)
         self._bytes += len(frame)
         self.flush()

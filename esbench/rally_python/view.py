@@ -6,7 +6,6 @@ the object of the model that a part of the view was made from; copies of the par
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -16,8 +15,8 @@ from typing import Any
 
 from esbench import model
 from esbench.corpus.archives import ending_of
+from esbench.corpus.cache import writing
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.record.private import open_private
 from esbench.units import PERCENT, Rate
 
 SOURCE_FORMAT_BULK = "bulk"
@@ -134,10 +133,11 @@ def plain_file(documents: PreparedDocuments) -> Path:
         return documents.file
     plain = documents.file.with_suffix(".documents")
     if not plain.exists():
-        written = plain.with_name(f"{plain.name}.{os.getpid()}")  # other workers may be at it, too
-        with documents.file.open("rb") as lines, open_private(written, "wb") as out:
+        with (
+            documents.file.open("rb") as lines,
+            writing(plain, documents.where) as out,
+        ):  # other workers may be at it, too
             out.writelines(islice(lines, 1, None, 2))
-        written.replace(plain)
     return plain
 
 

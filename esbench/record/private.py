@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -15,6 +16,11 @@ def private_folder(path: Path) -> Path:
     for folder in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+def process_name() -> str:
+    """Return a name for files that this thread alone writes, also in a folder that several hosts share."""
+    return f"{threading.get_native_id()}-{os.uname().nodename}"
 
 
 def open_private(path: Path, mode: Literal["wb", "ab"]) -> BinaryIO:
