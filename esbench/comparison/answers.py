@@ -13,6 +13,7 @@ from typing import Any
 from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.model import AnswerPair, AnswersOf, Difference, Side, TaskAnswers
 from esbench.record.answers import (
+    APPROXIMATE,
     COUNT,
     DOCUMENT,
     ERROR,
@@ -111,6 +112,8 @@ def task_answers(baseline: Side, contender: Side, answers_of: AnswersOf) -> tupl
         for task in dict.fromkeys((*one.answers, *one.reasons, *other.answers, *other.reasons)):
             compared = _compared(task, one, other)
             found[task] = compared if task not in found else _merged(found[task], compared)
+    for task in (task for each in (*ours, *theirs) for task in each.reasons if each.reasons[task] == APPROXIMATE):
+        found[task] = TaskAnswers(task, reason=APPROXIMATE)  # whatever else was answered
     return tuple(found.values())
 
 
@@ -403,8 +406,9 @@ def _is_near(one: Any, other: Any, tolerance: float) -> bool:
 
 
 def differences(answers: Sequence[TaskAnswers], allow: Collection[str]) -> tuple[Difference, ...]:
-    """Return a difference for each task whose answers differ between the sides; `allow` as of comparability."""
-    return tuple(
+    """Return a difference for each task whose answers differ between the sides, or are approximate, so that it is not
+    known how much worse those of one side are. `allow` as of comparability."""
+    found = tuple(
         Difference(
             f"{each.task}: answers",
             _text(each.examples[0].baseline, _SHORT),
@@ -415,6 +419,18 @@ def differences(answers: Sequence[TaskAnswers], allow: Collection[str]) -> tuple
         )
         for each in answers
         if each.differing
+    )
+    return found + tuple(
+        Difference(
+            f"{each.task}: answers",
+            *(APPROXIMATE, APPROXIMATE),
+            key=ANSWERS,
+            task=each.task,
+            allowed=ANSWERS in allow,
+            unknown=f"answers not compared: {each.reason}",
+        )
+        for each in answers
+        if each.reason == APPROXIMATE
     )
 
 

@@ -14,6 +14,7 @@ from esbench.record.series import SecondLine
 
 FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same", "~"
 UNUSABLE, ERRORS, ANSWERS_DIFFER = "!", "! errors", "answers differ"
+RECALL_UNKNOWN = "recall unknown"
 FEW_EVENTS, TOO_SHORT = "few events", "too short"
 WITHIN_RACE, SESSION_ONLY = "within-race only", "session-only"
 DRIVER_LAG = "driver lag"
@@ -71,7 +72,8 @@ class Difference:
 
     `key` names what must be equal for the sides to be compared; it is "" for a fact that is under test, or that only
     labels a race (`is_label`: a user tag). `task`: the task concerned, if it is a fact of one task. `allowed`: the user
-    says that the difference does not matter.
+    says that the difference does not matter. `unknown`: why it is not known whether there is a difference, as far as
+    that forbids to compare, too.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Difference:
     key: str = ""
     task: str = ""
     allowed: bool = False
+    unknown: str = ""
 
     @property
     def forbids(self) -> bool:
@@ -137,9 +140,9 @@ class Estimate:
 class RowVerdict:
     """The verdict of a row; `note` is a reason or advice.
 
-    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors, answers differ; or the missing basis: few
-    events, too short, within-race only, session-only, driver lag; of sides raced at once: few rounds, these nodes,
-    busy beside, overlap.
+    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors, answers differ; or the missing basis: recall
+    unknown, few events, too short, within-race only, session-only, driver lag; of sides raced at once: few rounds,
+    these nodes, busy beside, overlap.
     `p` is adjusted for the rows and the looks; None if the row was not tested.
     """
 

@@ -34,6 +34,7 @@ from esbench.comparison.model import (
     FEW_ROUNDS,
     INTERLEAVED,
     PAIRED,
+    RECALL_UNKNOWN,
     SESSION_ONLY,
     THESE_NODES,
     TOO_SHORT,
@@ -275,9 +276,11 @@ class _Candidates:
 
 def not_comparable(differences: Sequence[Difference], label: str) -> RowVerdict | None:
     """Return the verdict of a task's rows by the differences that forbid to compare them; None if none does."""
-    keys = list(dict.fromkeys(each.key for each in differences if each.forbids and each.task in ("", label)))
+    found = [each for each in differences if each.forbids and each.task in ("", label)]
+    keys = list(dict.fromkeys(each.key for each in found))
     if keys == [ANSWERS]:
-        return RowVerdict(ANSWERS_DIFFER)
+        unknown = found[0].unknown
+        return RowVerdict(RECALL_UNKNOWN, unknown) if unknown else RowVerdict(ANSWERS_DIFFER)
     return RowVerdict(UNUSABLE, f"not comparable: {', '.join(keys)}") if keys else None
 
 

@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
+from esbench.operations.approximate import is_approximate
 from esbench.operations.drawn import RenderedRequest
 from esbench.record.answers import (
+    APPROXIMATE,
     COUNT,
     DOCUMENT,
     ERROR,
@@ -39,16 +41,14 @@ _MOST_FIGURES = 500  # of aggregations, bucket by bucket: those of two versions 
 _SEARCH, _MULTI_SEARCH, _COUNT = "/_search", "/_msearch", "/_count"
 _DOCUMENT = re.compile(r"/(?!_)[^/]+/(?:_doc|_source|(?!_)[^/]+)/[^/]+")
 _CHANGED = ("scroll", "track_total_hits")  # of the parameters of a search
-_APPROXIMATE = "its answers are approximate, or drawn"
 # Searches that two clusters with the same documents may answer otherwise, and why.
 _OF_CHANCE = (
     (
         re.compile(
-            rb'"(knn|retriever|neural|hybrid|random_score|(diversified_|random_)?sampler)"\s*:\s*[\[{]'
+            rb'"(retriever|hybrid|random_score|(diversified_|random_)?sampler)"\s*:\s*[\[{]'
             rb'|"(significant_te(rms|xt)|rare_terms|categorize_text|variable_width_histogram)"\s*:\s*{'
-            rb'|"terminate_after"\s*:'
         ),
-        _APPROXIMATE,
+        "its answers are approximate, or drawn",
     ),
     (
         re.compile(rb'\bnow([+-]\d|/[yMwdhHms]|\|\|)|"([gl]te?|from|to)"\s*:\s*"now"'),
@@ -76,12 +76,12 @@ def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None
     """
     path, _, query = request.target.partition("?")
     body = request.body or None
+    if is_approximate([request.target, request.body.decode(errors="replace")]):
+        raise NotComparable(APPROXIMATE)
     for pattern, reason in _OF_CHANCE:
         if pattern.search(request.body):
             raise NotComparable(reason)
     params = parse_qsl(query, keep_blank_values=True)
-    if "terminate_after" in dict(params):
-        raise NotComparable(_APPROXIMATE)
     if "source" in dict(params):
         raise NotComparable("its body is in its query string")
     counts_all = dialect.distribution == "opensearch" or dialect.version >= (7, 0)

@@ -6,7 +6,7 @@ over the first 20,000, and each is asked twice: an answer that changes within mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from esbench.errors import EsbenchError
@@ -17,11 +17,12 @@ from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations import OperationTypes
 from esbench.operations.answers import NotComparable, exact, shortened
+from esbench.operations.approximate import is_approximate
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S
-from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer, encoded
+from esbench.record.answers import APPROXIMATE, HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
 from esbench.record.secrets import Redactor
 from esbench.record.store import RaceFolder
@@ -55,6 +56,7 @@ class ReadTasks:
         self._folder = folder
         self._progress = progress
         self._waiting: list[Task] = []
+        self._approximate: list[str] = []  # tasks whose answers are not asked, whatever the user says
         self._changed_by = ""  # a task that left other documents behind than the same task of another race
         self._prefix = index_prefix(options.track_params)
         self._redact = Redactor(target.options.secrets())
@@ -66,12 +68,14 @@ class ReadTasks:
 
     def after(self, step: Step) -> None:
         """Let the read tasks of a step that was measured wait until they are asked."""
+        approximate = [task.name for task in step.tasks if is_approximate(task.operation.params)]
+        self._approximate += approximate
         if not self._options.answers:
             return
         for task in step.tasks:
             if self._may_write(task) and _has_any_length(task, step):
                 self._changed_by = task.name
-        self._waiting += [task for task in step.tasks if self._reads(task)]
+        self._waiting += [task for task in step.tasks if self._reads(task) and task.name not in approximate]
 
     def ask(self) -> None:
         """Ask the tasks that wait, and write down what they are answered. Raises RecordError if that is not possible.
@@ -79,10 +83,15 @@ class ReadTasks:
         A cluster that fails is no error: the answers that are missing are not compared. Once it does not answer at
         all, it is asked for no further task.
         """
-        if not self._waiting:
-            return
-        tasks, self._waiting = self._waiting, []
-        lines: list[Line] = [*self._held()]
+        lines: list[Line] = [NotAsked(name, APPROXIMATE) for name in self._approximate]
+        tasks, self._waiting, self._approximate = self._waiting, [], []
+        if tasks:
+            lines += [*self._held(), *self._answered(tasks)]
+        if lines:
+            self._folder.append_answers(encoded(lines))
+
+    def _answered(self, tasks: Sequence[Task]) -> list[Line]:
+        lines: list[Line] = []
         with self._progress.job("asking for answers to compare") as job:
             failed = ""
             for task in tasks:
@@ -97,7 +106,7 @@ class ReadTasks:
                 except EsbenchError as error:
                     lines.append(NotAsked(task.name, str(error)))
                     failed = "" if self._still_answers() else str(error)
-        self._folder.append_answers(encoded(lines))
+        return lines
 
     def _still_answers(self) -> bool:
         """True if the cluster answers at all."""

@@ -133,10 +133,7 @@ def plain_file(documents: PreparedDocuments) -> Path:
         return documents.file
     plain = documents.file.with_suffix(".documents")
     if not plain.exists():
-        with (
-            documents.file.open("rb") as lines,
-            writing(plain, documents.where) as out,
-        ):  # other workers may be at it, too
+        with documents.file.open("rb") as lines, writing(plain, documents.where) as out:
             out.writelines(islice(lines, 1, None, 2))
     return plain
 

@@ -26,6 +26,7 @@ from esbench.record.reading import stored_lines
 
 SEARCH, DOCUMENT, COUNT, ERROR, ROWS = "search", "document", "count", "error", "rows"
 TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
+APPROXIMATE = "approximate"  # the reason of NotAsked for searches whose recall is not known
 SAMPLED, TOP_HITS = "~", "~hits"
 SCORE_TOLERANCE = 2e-5  # of scores, relative to the best one: they are floats of 32 bits
 ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent

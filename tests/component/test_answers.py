@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -143,3 +144,41 @@ def test_damaged_answers_are_one_line(null_server: NullServerFactory, races: Rac
         races.ask("compare", race_id, "other")
     (line,) = failed.value.stderr.splitlines()
     assert "answers.jsonl:1" in line and "is damaged" in line
+
+
+VECTORS = """
+version: 2
+indices: [{name: orders}]
+operations:
+  - {name: near, operation-type: search, body: {query: {bool: {must: [{knn: {v: {vector: [1, 2], k: 3}}}]}}}}
+  - {name: early, operation-type: raw-request, path: "/orders/_search?terminate_after=5"}
+  - name: both
+    operation-type: composite
+    requests:
+      - {name: a, operation-type: search, body: {knn: {field: v, query_vector: [1, 2], k: 3}}}
+  - {name: exact, operation-type: search, body: {query: {match_all: {}}}}
+schedule:
+  - {operation: near, iterations: 20}
+  - {operation: early, iterations: 20}
+  - {operation: both, iterations: 20}
+  - {operation: exact, iterations: 20}
+"""
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_tasks_with_approximate_searches_have_no_verdict(
+    null_server: NullServerFactory, races: Races, asks: bool
+) -> None:
+    server, sides = null_server(), list[str]()
+    for _ in range(2):
+        (races.track / "track.yml").write_text(VECTORS)
+        outcome = races.run(server, *([] if asks else ["--no-answers"]))
+        assert outcome.code == 0, outcome.stderr
+        sides.append(races.record().race_id)
+    reasons = {line.task: line.reason for line in lines(races, sides[0]) if isinstance(line, NotAsked)}
+    assert reasons == dict.fromkeys(("near", "early", "both"), "approximate")
+    compared = races.ask("compare", *sides)
+    for task in ("near", "early", "both"):
+        assert f"{task}: answers not compared: approximate" in compared
+        assert re.search(rf"Mean throughput +{task} .*recall unknown +answers not compared: approximate", compared)
+    assert re.search(r"Mean throughput +exact .*(too short|within-race only)", compared)

@@ -15,7 +15,7 @@ from esbench.comparison.comparability import checked_keys
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Pair, Side, TaskAnswers
-from esbench.record.answers import HeldDocuments, Line, NotAsked, RequestAnswer
+from esbench.record.answers import APPROXIMATE, HeldDocuments, Line, NotAsked, RequestAnswer
 from esbench.record.model import RaceRecord
 from esbench.report.junit import junit
 
@@ -301,6 +301,34 @@ def test_allowed_differences_of_answers_are_said_and_judged() -> None:
     pair = compared(answers(1, 2), answers(1, 3), allow="answers")
     assert "answers differ" not in {row.kind for row in pair.primary}
     assert [each.name for each in pair.differences if each.allowed] == ["get-by-id: answers"]
+
+
+@pytest.mark.parametrize("others", [[], answers(1, 2), [NotAsked(TASK, APPROXIMATE)]])
+def test_a_task_with_an_approximate_search_has_no_verdict(others: list[Line]) -> None:
+    """On either side: a worse index is faster."""
+    approximate: list[Line] = [NotAsked(TASK, APPROXIMATE), *answers(1, task="get-by-id-open")]
+    for sides in ((approximate, others), (others, approximate)):
+        pair = compared(*sides)
+        rows = [row for row in pair.rows if row.task == TASK]
+        assert {(row.kind, row.verdict.note) for row in rows if row.verdict} == {
+            ("recall unknown", "answers not compared: approximate")
+        }
+        assert {row.is_primary for row in rows} == {True, False}
+        assert not any(row.kind == "recall unknown" for row in pair.rows if row.task != TASK)
+        texts = [notice.text for notice in pair.notices]
+        assert "get-by-id: answers not compared: approximate" in texts
+        allowed = compared(*sides, allow="answers")
+        assert "recall unknown" not in {row.kind for row in allowed.rows}
+
+
+def test_what_is_approximate_in_one_round_is_so_in_all() -> None:
+    sides = [Side(each.race_id, (each, replace(each, race_id=f"{each.race_id}-2"))) for each in (OURS, THEIRS)]
+
+    def of(record: RaceRecord) -> Sequence[Line]:
+        return [NotAsked(TASK, APPROXIMATE)] if record.race_id.endswith("-2") else answers(1)
+
+    (found,) = task_answers(*sides, of)  # type: ignore[arg-type]
+    assert (found.equal, found.reason) == (0, APPROXIMATE)
 
 
 @pytest.mark.parametrize(
