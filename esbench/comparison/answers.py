@@ -282,7 +282,7 @@ def _rows_of(answer: Any) -> Any:
 def _are_same_rows(ours: Any, theirs: Any) -> bool:
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return ours is not None and bool(ours == theirs)  # digests
-    figures = {name for row in (*ours, *theirs) for name, value in row.items() if isinstance(value, float)}
+    figures = {name for row in (*ours, *theirs) for name, value in row.items() if isinstance(value, float | dict)}
     key = partial(_row_key, figures)
     pairs = zip(sorted(ours, key=key), sorted(theirs, key=key), strict=False)
     return len(ours) == len(theirs) and all(_is_same_row(*pair) for pair in pairs)
@@ -297,6 +297,9 @@ def _is_same_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
             most = min(_FIGURE_TOLERANCE * abs(theirs), max(_CENT / 2, _SUM_TOLERANCE * abs(theirs)))
             if abs(ours - theirs) > (most if isinstance(ours, float) or isinstance(theirs, float) else 0):
                 return False
+        elif _is_sampled(ours) and _is_sampled(theirs):
+            if not _are_near_samples([(ours[SAMPLED], theirs[SAMPLED])]):
+                return False
         elif ours != theirs:
             return False
     return True
@@ -305,7 +308,11 @@ def _is_same_row(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _row_key(figures: Collection[str], row: Mapping[str, Any]) -> str:
     """Return a text by which the same rows of two servers have the same order, though `figures` differ a little."""
     exact = [value for name, value in row.items() if name not in figures]
-    return json.dumps([exact, [f"{row[name]:.6g}" for name in row if name in figures and row[name] is not None]])
+    return json.dumps([exact, [_six_digits(value) for name, value in row.items() if name in figures]])
+
+
+def _six_digits(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) else "" if isinstance(value, dict) else str(value)
 
 
 def _without_rows(document: Any) -> Any:

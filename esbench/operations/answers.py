@@ -7,15 +7,14 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
-from esbench.operations.approximate import is_approximate
+from esbench.operations.approximate import NotComparable, is_approximate
 from esbench.operations.drawn import RenderedRequest
+from esbench.operations.tables import check_query, is_table, plain_value, table_answer
 from esbench.record.answers import (
     APPROXIMATE,
     COUNT,
@@ -61,12 +60,7 @@ _SAMPLED = {"percentiles", "percentile_ranks", "median_absolute_deviation", "box
 _PLACES = {"_doc", "_shard_doc", "_seq_no"}  # sort keys that two indices do not share
 _SOURCE = "_source"  # all hits have it, or none
 _OF_SOME_HITS = {"fields", "highlight", "inner_hits"}
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:?00)?)?", re.ASCII)
 _MADE_BY_THE_SERVER = re.compile(r"(?=.*[a-z])(?=.*[A-Z])([\w-]{20} ?)+", re.ASCII)  # ids of documents without own ones
-
-
-class NotComparable(Exception):  # noqa: N818 - a reason, not an error
-    """Raised for a request whose answers are not compared, with the reason."""
 
 
 def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None]:
@@ -95,6 +89,9 @@ def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None
         return request.target, b"\n".join(lines)
     if path.endswith(_COUNT) or (request.method == "GET" and _DOCUMENT.fullmatch(path)):
         return request.target, body
+    if is_table(path) and request.method == "POST":
+        check_query(request.target, body)
+        return request.target, body
     raise NotComparable("its replies are of no kind that is compared")
 
 
@@ -122,6 +119,8 @@ def answer(reply: Any, target: str, body: bytes | None, mapping: AnswerMapping |
 
 def _answer(reply: Any, target: str, body: bytes | None) -> Any:
     path, _, query = target.partition("?")
+    if is_table(path):
+        return table_answer(reply, path, body) or _error(reply)
     if path.endswith(_SEARCH):
         return _search_answer(reply, _Search({**_object(body or b"{}"), **dict(parse_qsl(query))}))
     if path.endswith(_MULTI_SEARCH) and "responses" in reply:
@@ -381,6 +380,8 @@ def _sorted_rows(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def _six_digits(value: Any) -> Any:
+    if isinstance(value, dict):
+        return SAMPLED
     is_figure = isinstance(value, int | float) and not isinstance(value, bool)
     return plain_value(float(f"{value:.6g}")) if is_figure else value
 
@@ -434,24 +435,6 @@ class AnswerMapping:
 def _at(value: Any, path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def plain_value(value: Any) -> Any:
-    """Return a value as both kinds of servers can give it: times of ISO 8601 in UTC, decimals as floats, bytes as text.
-
-    A figure without a fraction is a whole number.
-    """
-    if isinstance(value, date):  # or datetime
-        value = value.isoformat()
-    if isinstance(value, Decimal | float):
-        return int(value) if float(value).is_integer() else float(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if value is not None and not isinstance(value, str | int):
-        return str(value)
-    if isinstance(value, str) and (time := _TIME.fullmatch(value)):
-        return f"{time[1]}T{time[2] or '00:00:00'}{(time[3] or '').rstrip('.0')}"
     return value
 
 

@@ -6,6 +6,11 @@ import json
 import re
 from typing import Any
 
+
+class NotComparable(Exception):  # noqa: N818 - a reason, not an error
+    """Raised for a request whose answers are not compared, with the reason."""
+
+
 # Keys of a search, with an object or a list each: nearest neighbours of vectors, and learned sparse vectors, of which
 # engines leave out what weighs little.
 VECTOR_SEARCHES = frozenset(
@@ -41,6 +46,7 @@ _HOLD_NAMES = frozenset(
         *("prefix", "wildcard", "fuzzy", "regexp", "intervals", "span_term", "meta", "gauss", "linear", "exp"),
     )
 )
+_ESQL_IN_TEXT = re.compile(rf'"query"\s*:\s*"{_ESQL.pattern}', _ESQL.flags)
 _OF_QUERIES = ("", "body", "requests", "stream")  # where a text as `query` is ES|QL or SQL
 _VECTOR_IN_TEXT = re.compile(rf"""\\*["']({"|".join(sorted(VECTOR_SEARCHES))})\\*["']\s*:\s*[\[{{]""")
 _END_IN_TEXT = re.compile(rf"""\\*["']{EARLY_END}\\*["']\s*:|[?&]{EARLY_END}=""")
@@ -68,7 +74,7 @@ def _is_approximate_text(text: str) -> bool:
     """True of a target, a body or lines of bodies with an approximate search."""
     if _END_IN_TEXT.search(text):
         return True
-    if _VECTOR_IN_TEXT.search(text) is None:
+    if not (_VECTOR_IN_TEXT.search(text) or _ESQL_IN_TEXT.search(text)):
         return False
     for lines in ([text], text.splitlines()):
         try:

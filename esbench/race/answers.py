@@ -16,8 +16,8 @@ from esbench.load.messages import Stock, Target
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations import OperationTypes
-from esbench.operations.answers import NotComparable, exact, shortened
-from esbench.operations.approximate import is_approximate
+from esbench.operations.answers import exact, shortened
+from esbench.operations.approximate import NotComparable, is_approximate
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions

@@ -17,8 +17,10 @@ from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
-from esbench.operations.answers import AnswerMapping, NotComparable, plain_value
+from esbench.operations.answers import AnswerMapping
+from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
+from esbench.operations.tables import plain_value
 from esbench.race.cluster import RaceTarget, WatchedRace, embedded_options, watching
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at

@@ -9,7 +9,8 @@ from typing import Any
 
 from esbench.cluster.client import Cluster, known_form
 from esbench.operations import OperationTypes
-from esbench.operations.answers import AnswerMapping, NotComparable, answer, asked, digest
+from esbench.operations.answers import AnswerMapping, answer, asked, digest
+from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
 from esbench.operations.drawn import Exchanges, as_drawn
 

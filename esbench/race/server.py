@@ -13,7 +13,7 @@ from esbench.errors import UsageError
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations import OperationTypes
-from esbench.operations.answers import NotComparable
+from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import RaceTarget, WatchedRace
 from esbench.race.options import RaceOptions

@@ -8,8 +8,10 @@ An answer is the part of a reply that two clusters with the same documents share
   are made by the server; `parts`, the keys of the hits; `aggregations`, in which {"~": x} is a sampled figure and
   {"~hits": ...} the hits of a bucket; `suggest`; `partial`.
 - {"document": {"found": ..., "source": ...}}, {"count": n}, {"error": type}.
-- {"rows": [{column: value}, ...]} of a SQL server, in any order; `rows` is also a part of the first two where the
-  operation says which parts of a reply they are (`answer`).
+- {"rows": [{column: value}, ...]} of a SQL server, of ES|QL and of Elasticsearch's SQL, in any order. In the last two
+  {"~rows": n, ...} stands for n rows of a table that was cut short, of which chance has chosen some, with the values
+  that order them. `rows` is also a part of the first two where the operation says which parts of a reply they are
+  (`answer`).
 In place of a long part stands {"digest": ..., "begins": ...}.
 """
 
@@ -28,6 +30,7 @@ SEARCH, DOCUMENT, COUNT, ERROR, ROWS = "search", "document", "count", "error", "
 TOTAL, HITS, LAST, FIRST, RANKS = "total", "hits", "last", "first", "ranks"
 APPROXIMATE = "approximate"  # the reason of NotAsked for searches whose recall is not known
 SAMPLED, TOP_HITS = "~", "~hits"
+OPEN_ROWS = "~rows"
 SCORE_TOLERANCE = 2e-5  # of scores, relative to the best one: they are floats of 32 bits
 ERROR_BOUND = "doc_count_error_upper_bound"  # of the counts of terms, where shards say which are the most frequent
 

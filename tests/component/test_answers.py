@@ -182,3 +182,46 @@ def test_tasks_with_approximate_searches_have_no_verdict(
         assert f"{task}: answers not compared: approximate" in compared
         assert re.search(rf"Mean throughput +{task} .*recall unknown +answers not compared: approximate", compared)
     assert re.search(r"Mean throughput +exact .*(too short|within-race only)", compared)
+
+
+TABLES = """
+version: 2
+indices: [{name: orders}]
+operations:
+  - {name: cities, operation-type: esql, query: "FROM orders | STATS n = COUNT(*) BY city | SORT n DESC | LIMIT 3"}
+  - {name: all-cities, operation-type: sql, body: {query: "SELECT city, COUNT(*) AS n FROM orders GROUP BY city"}}
+schedule: [{operation: cities, iterations: 5}, {operation: all-cities, iterations: 5}]
+"""
+
+
+def tables(n: int, *, tie: str, turned: bool = False) -> dict[str, object]:
+    """Rules for replies as the references of ES|QL and SQL show them; `tie` has as many orders as another city."""
+    columns = [{"name": "n", "type": "long"}, {"name": "city", "type": "keyword"}]
+    esql = [[9, "Rome"], [n, "Oslo"], [4, tie]]
+    rows = [["Rome", 9], ["Oslo", 5], ["Bern", 4], ["Nice", 4]]
+    return {
+        "version": "8.19.4",
+        "rules": [
+            {
+                "path": "^/_query",
+                "reply": {"status": 200, "body": {"took": 3, "is_partial": False, "columns": columns, "values": esql}},
+            },
+            {
+                "path": "sql",
+                "reply": {"status": 200, "body": {"columns": columns[::-1], "rows": rows[::-1] if turned else rows}},
+            },
+        ]
+    }
+
+
+def test_tables_of_esql_and_sql_are_compared(null_server: NullServerFactory, races: Races) -> None:
+    (races.track / "track.yml").write_text(TABLES)
+    sides = []
+    for script in (tables(5, tie="Bern"), tables(5, tie="Nice", turned=True), tables(6, tie="Bern")):
+        outcome = races.run(null_server(script))
+        assert outcome.code == 0, outcome.stderr
+        sides.append(races.record().race_id)
+    assert "note: same answers: cities (1), all-cities (1)" in races.ask("compare", *sides[:2])
+    differ = races.ask("compare", sides[0], sides[2], "--wide")
+    assert "cities: other answers to 1 of 1 requests" in differ
+    assert "note: same answers: all-cities (1)" in differ

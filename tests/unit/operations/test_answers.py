@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from esbench.cluster.dialect import Dialect
-from esbench.operations.answers import NotComparable, answer, asked, exact, shortened
+from esbench.operations.answers import answer, asked, exact, shortened
+from esbench.operations.approximate import NotComparable
 from esbench.operations.drawn import RenderedRequest
 
 V7, V6 = Dialect("elasticsearch", (7, 10)), Dialect("elasticsearch", (6, 8))

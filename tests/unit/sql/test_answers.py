@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from esbench.errors import TrackError
-from esbench.operations.answers import AnswerMapping, answer, exact, plain_value, shortened
+from esbench.operations.answers import AnswerMapping, answer, exact, shortened
+from esbench.operations.tables import plain_value
 
 
 def mapping(**answer: Any) -> AnswerMapping:
