@@ -3,7 +3,7 @@
 A file below $ESBENCH_HOME has the same place below that of the load host, where a later race finds it by its size,
 time of change and sum. All others (certificates, files of variables, a track's Python) are copied for one race, into a
 folder that only its owner can read and that is removed with the race. Several hosts may share one home folder: each has
-a folder of its own for the race, and writes a file under a name of its own until it is complete.
+its own folder for the race, and writes a file under its own name until it is complete.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _SETTLED_NS = 2_000_000_000  # since its last change: a later one may have the s
 
 @dataclass(frozen=True)
 class _State:
-    """The state of a file, another one after any change of its content: nobody can set the last time (ctime)."""
+    """The state of a file, which any change of its content changes: no program can set the last time (ctime)."""
 
     size_bytes: int
     mtime_ns: int
@@ -52,7 +52,7 @@ class FileSums:
 
 
 def _read(kept: Path, state: _State) -> str | None:
-    """Return the sum that was kept of a file in this state; None if there is none."""
+    """Return the sum that was kept of a file in this state; None without one."""
     try:
         *then, found = json.loads(kept.read_text())
     except (OSError, ValueError, TypeError):

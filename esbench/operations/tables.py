@@ -46,8 +46,8 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:?
 
 @dataclass(frozen=True)
 class _Query:
-    """What a query says of its table: the most rows that it may have, the columns that order them (a number: its place
-    among the columns), and those with sampled figures."""
+    """A query, as far as it matters to its table: the most rows that it may have, the columns that order them (a
+    number: the place among all columns), and those with sampled figures."""
 
     limit: int | None
     order: tuple[str | int, ...]

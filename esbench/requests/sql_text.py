@@ -1,7 +1,7 @@
 """The text of SQL: where values stand in a statement, and where the statements of a script end.
 
-Texts, names in backticks and comments are told apart from code as MySQL and MariaDB do, unless a server is told
-otherwise (`sql_mode` ANSI_QUOTES, NO_BACKSLASH_ESCAPES): https://dev.mysql.com/doc/refman/8.4/en/language-structure.html
+Texts, names in backticks and comments are found as MySQL and MariaDB find them by default (`sql_mode` without
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES): https://dev.mysql.com/doc/refman/8.4/en/language-structure.html
 """
 
 from __future__ import annotations

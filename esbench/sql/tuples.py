@@ -108,7 +108,7 @@ def parameter(value: Any) -> Any:
 
     Objects and lists are their JSON, true and false 1 and 0; a time of ISO 8601 in UTC is as a DATETIME takes it.
 
-    Raises ValueError for a number that is none: NaN, or an infinite one.
+    Raises ValueError for NaN and infinite numbers.
     """
     if isinstance(value, dict | list):
         try:
