@@ -731,8 +731,11 @@ static const char *plain_body(const char *at, Py_ssize_t length) {
                 content = 10 * content + *at - '0';
             if (at == end || *at != '\r')
                 return NULL;
-        } else if (is_called(name, name_length, "connection") || is_called(name, name_length, "proxy-connection") ||
-                   is_called(name, name_length, "transfer-encoding") || is_called(name, name_length, "upgrade"))
+        } else if (is_called(name, name_length, "connection")) {
+            if (end - at < 11 || !is_called(at, 10, "keep-alive") || at[10] != '\r')
+                return NULL;
+        } else if (is_called(name, name_length, "proxy-connection") || is_called(name, name_length, "transfer-encoding") ||
+                   is_called(name, name_length, "upgrade"))
             return NULL;
         if ((at = after_line(at, end)) == NULL)
             return NULL;

@@ -101,6 +101,11 @@ HEADERS = [
         b"X-elastic-product: Elasticsearch",
         b"Connection: close",
         b"connection:close",
+        b"Connection: keep-alive",
+        b"connection:Keep-Alive",
+        b"Connection: keep-alive, close",
+        b"Connection: keep-alive ",
+        b"Connection: keep-alives",
     ),
     *(
         b"Transfer-Encoding: chunked",
