@@ -25,6 +25,8 @@ NS = 1_000_000_000
 _AT_ONCE = 1_000  # arrivals that are dispatched before the event loop goes on with other things
 _LATE_NS = 1_000_000  # an arrival that is seen later than this after it was due is late by the driver's doing
 _EARLY_NS = 2_000_000  # by which an alarm may be early
+_SHARED_NS = 50_000  # that a dense arrival may wait for another reason to wake up
+_DENSE_NS = 4 * _SHARED_NS  # the widest gap after which an arrival is dense
 _FORGET_AT = 1 << 16  # arrivals that were taken out of a line
 
 
@@ -356,10 +358,11 @@ class Line:
 class OpenLoop(TaskLoop):
     """An open loop: arrivals are handed to free clients when they are due; late ones are queued and never dropped.
 
-    `arrivals` are due times in ns of own time, in ascending order. Outside of the slices of its side nothing is due,
-    and the queue waits for the next one. At its end the queue is still sent if there is a client for each of its
-    arrivals, so that chance leaves none behind; of a longer queue, which is that of an overloaded cluster, nothing more
-    is sent.
+    `arrivals` are due times in ns of own time, in ascending order. None is sent early. Dense ones wait up to 50 us for
+    a reply, or for the next of them, to share its wake-up of the process: driver lag, like any other. Outside of the
+    slices of its side nothing is due, and the queue waits for the next one. At its end the queue is still sent if there
+    is a client for each of its arrivals, so that chance leaves none behind; of a longer queue, which is that of an
+    overloaded cluster, nothing more is sent.
     """
 
     def __init__(
@@ -382,6 +385,7 @@ class OpenLoop(TaskLoop):
         self._unsent = 0
         self._left = 0
         self._next_own_ns = self._next_due_ns = 0
+        self._is_dense = False  # whether the next arrival is
         self._slice = recorder.time.slice_at(recorder.time.begin_ns)
         self._zero_ns = recorder.time.begin_ns  # of own time, on the clock of the present slice
         self._alarm: Alarm | None = None
@@ -411,6 +415,8 @@ class OpenLoop(TaskLoop):
                 self._serve_in_time()
         if self._arrived_all:
             self._end_if_served()
+        elif self._free and self._next_due_ns <= clock_ns():
+            self._dispatch()
 
     def _begin_slice(self, now_ns: int) -> None:
         """Serve the queue in a new slice of the side, whose own time goes on where it stood still."""
@@ -451,13 +457,15 @@ class OpenLoop(TaskLoop):
                 break
             warmup = self._is_warmup(self._next_own_ns, self.recorder.begun)
             self.recorder.begun += 1
+            is_late = seen_ns - due_ns > _LATE_NS  # what the driver saw late does not wait for the cluster
             if self._free:
-                self.recorder.arrived(due_ns, warmup, waits=False)
+                client = self._free.popleft()
+                self.recorder.arrived(due_ns, warmup, waits=client.free_ns > due_ns and not is_late)
                 self._busy += 1
-                self._free.popleft().begin(due_ns, warmup)
+                client.begin(due_ns, warmup)
             else:
-                # what the driver saw late, or has no document for, does not wait for the cluster
-                self.recorder.arrived(due_ns, warmup, waits=seen_ns - due_ns <= _LATE_NS and not self._undrawn)
+                # nor does what it has no document for
+                self.recorder.arrived(due_ns, warmup, waits=not (is_late or self._undrawn))
                 self._line.append(due_ns - self._zero_ns, seen_ns - self._zero_ns)
             self._advance()
         if self._alarm is not None:
@@ -482,13 +490,15 @@ class OpenLoop(TaskLoop):
         if goes_on_ns >= self._slice.end_ns:
             alarm.set(self._time.slice_at(self._slice.end_ns).begin_ns)
         elif not self._arrived_all:
-            alarm.set(self._next_due_ns)
+            alarm.set(self._next_due_ns + (_SHARED_NS if self._is_dense else 0))
         elif end_ns is not None:
             alarm.set(end_ns)
 
     def _advance(self) -> None:
         """Move to the next arrival, if there is one; end the arrivals otherwise."""
+        last_ns = self._next_own_ns
         self._next_own_ns = next(self._arrivals, NEVER_NS)
+        self._is_dense = self._next_own_ns - last_ns <= _DENSE_NS
         self._next_due_ns = at_ns = self._due_ns(self._next_own_ns)
         if at_ns >= self.recorder.end_ns or self.recorder.begun >= self.recorder.most:
             self._arrived_all = True
