@@ -3,15 +3,15 @@
     python benchmarks/open_loop.py [--seconds 10] [--rounds 3] [--rally=FOLDER]
 
 nginx answers on CPU 1, esbench sends from CPU 0. Prints of each rate, medians of the rounds: what was achieved, driver
-lag, latency and service time in us, CPU per request of the load worker, and the bars; and that CPU beside a closed
-loop's, at the same rate (its clients think in between) and as fast as it can. With --rally its target-throughput of
-1,000/s over 8 clients, too. Needs nginx and openssl.
+lag, latency and service time in us, CPU per request of all its processes, and the bars; and that CPU beside those of
+bare_open_loop.c, an open loop in C that only sends and reads, of wake-ups of its own for each arrival and reply, and of
+a closed loop, at the same rate (its clients think in between) and as fast as it can. With --rally its target-throughput
+of 1,000/s over 8 clients, too. Needs nginx, openssl and a C compiler.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import tempfile
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from null_nginx import NullNginx, null_nginx
 from peer_tracks import write_get_tracks
-from programs import need, race_command, watch
+from programs import measure, measure_and_read, need, race_command, watch
 from rally import Rally, add_rally_option
 from tabulate import tabulate
 
@@ -35,8 +35,9 @@ BARS: Mapping[tuple[int, str], tuple[float, float]] = {  # from, to
     (1_000, LATENCY_P50): (0, 200),
     (10_000, ACHIEVED): (9_990, 10_010),
     (10_000, LAG_P50): (0, 80),
-    (10_000, LAG_P99): (0, 400),
+    (10_000, LAG_P99): (0, 150),
 }
+MOST_OF_C = 1.3  # times the CPU of the bare loop in C, at 10,000/s
 
 Figures = Mapping[str, float]
 
@@ -49,16 +50,26 @@ def write_tracks(folder: Path, name: str, clients: int, seconds: int, **keys: fl
     return write_get_tracks(place, [str(number) for number in range(100_000)], task)
 
 
+def compiled(folder: Path) -> Path:
+    program = folder / "bare_open_loop"
+    source = Path(__file__).with_name("bare_open_loop.c")
+    subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
+    return program
+
+
+def bare(server: NullNginx, program: Path, rate: int, clients: int, seconds: int) -> Figures:
+    command = [str(program), *map(str, (server.port, clients, rate, seconds))]
+    cost, output = measure_and_read(command, server)
+    wakeups, lag_p50_us, lag_p99_us = map(float, output.split())
+    return {CPU: cost.cpu_us, "wake-ups/request": wakeups, LAG_P50: lag_p50_us, LAG_P99: lag_p99_us}
+
+
 def esbench(server: NullNginx, track: Path) -> Figures:
     home = server.folder / "home"
-    command = race_command(track, f"127.0.0.1:{server.port}")
-    env = {**os.environ, "ESBENCH_HOME": str(home)}
-    subprocess.run(["taskset", "-c", "0", *command], check=True, stdout=subprocess.DEVNULL, env=env)
+    cost = {CPU: measure(race_command(track, f"127.0.0.1:{server.port}"), server, {"ESBENCH_HOME": str(home)}).cpu_us}
     record = RaceStore(home).load("last")
     (task,) = record.tasks
     assert task.service_time_ms
-    requests = task.requests + task.warmup.requests
-    cost = {CPU: sum(driver.cpu_s for driver in record.drivers) / requests * 1e6}
     if task.driver_lag_ms is None or task.latency_ms is None:
         return {ACHIEVED: task.throughput.mean or 0.0, **cost}
     return {
@@ -91,12 +102,21 @@ def medians(rounds: list[Figures]) -> Figures:
 def rows(program: str, rate: int, figures: Figures) -> list[list[str]]:
     lines = []
     for name, value in figures.items():
-        low, high = BARS.get((rate, name), (0.0, 0.0))
-        judged = program == "esbench" and high > 0
-        bar = (f"{low:g} to {high:g}" if low else f"at most {high:g}") if judged else ""
-        verdict = ("met" if low <= value <= high else "MISSED") if judged else ""
-        lines.append([f"{rate:,}/s", program, name, f"{value:,.1f}", bar, verdict])
+        low, high = BARS.get((rate, name), (0.0, 0.0)) if program == "esbench" else (0.0, 0.0)
+        lines.append([f"{rate:,}/s", program, name, f"{value:,.1f}", *judged(value, low, high)])
     return lines
+
+
+def judged(value: float, low: float, high: float) -> tuple[str, str]:
+    """A bar in words, and whether it is met; neither if `high` is 0."""
+    if not high:
+        return "", ""
+    return f"{low:g} to {high:g}" if low else f"at most {high:g}", "met" if low <= value <= high else "MISSED"
+
+
+def ratio(rounds: list[Figures], others: list[Figures]) -> float:
+    """The median of the CPU of each round beside that of the other program in the same round."""
+    return statistics.median(one[CPU] / other[CPU] for one, other in zip(rounds, others, strict=True))
 
 
 def main() -> None:
@@ -105,9 +125,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     add_rally_option(parser)
     arguments = parser.parse_args()
-    need("nginx", "openssl", "taskset")
+    need("nginx", "openssl", "taskset", "cc")
     lines = []
     with tempfile.TemporaryDirectory() as name, null_nginx(Path(name)) as server:
+        program = compiled(server.folder)
         for rate, clients in RATES.items():
             ours, rallys = write_tracks(
                 server.folder, str(rate), clients, arguments.seconds, **{"target-throughput": rate}
@@ -120,16 +141,19 @@ def main() -> None:
                 name: write_tracks(server.folder, f"{name}-{rate}", clients, arguments.seconds, **keys)[0]
                 for name, keys in closed.items()
             }
-            rounds, beside = [], {name: list[Figures]() for name in closed}
+            rounds, bares, beside = [], [], {name: list[Figures]() for name in closed}
             for _ in range(arguments.rounds):
+                bares.append(bare(server, program, rate, clients, arguments.seconds))
                 rounds.append(esbench(server, ours))
                 for name, track in tracks.items():
                     beside[name].append(esbench(server, track))
-            lines += rows("esbench", rate, medians(rounds))
+            lines += rows("bare C", rate, medians(bares)) + rows("esbench", rate, medians(rounds))
+            over_c = ratio(rounds, bares)
+            bar = judged(over_c, 0, MOST_OF_C if rate == max(RATES) else 0)
+            lines.append([f"{rate:,}/s", "esbench", "CPU / that of the bare loop in C", f"{over_c:.2f}", *bar])
             for name, figures in beside.items():
-                ratio = statistics.median(one[CPU] / other[CPU] for one, other in zip(rounds, figures, strict=True))
                 text = f"CPU / that of a loop that is {name}, {medians(figures)[ACHIEVED]:,.0f}/s"
-                lines.append([f"{rate:,}/s", "esbench", text, f"{ratio:.2f}", "", ""])
+                lines.append([f"{rate:,}/s", "esbench", text, f"{ratio(rounds, figures):.2f}", "", ""])
             if arguments.rally and rate == min(RATES):
                 rally = Rally(arguments.rally, server.folder)
                 lines += rows("Rally", rate, rally_at(server, rallys, rally))
