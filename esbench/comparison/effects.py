@@ -45,6 +45,14 @@ class Design:
         """True if all races of both sides raced this task at once, in slices."""
         return self.at_once is not None and label in self.at_once.tasks
 
+    def has_short_slices(self, label: str) -> bool:
+        """True if the throughput of a task that was raced at once is not that of its sides: its slices are too short,
+        or none was whole."""
+        if self.at_once is None or not self.is_at_once(label):
+            return False
+        task = self.at_once.tasks[label]
+        return task.shortest_s > task.slice_s or (task.shortest_s > 0 and task.slices < 1)
+
     def without_seconds(self, label: str) -> str:
         """Return the id of a race that lacks the seconds of a task that was raced at once; "" if none does."""
         return self.at_once.tasks[label].without_seconds if self.at_once and self.is_at_once(label) else ""

@@ -19,6 +19,7 @@ FEW_EVENTS, TOO_SHORT = "few events", "too short"
 WITHIN_RACE, SESSION_ONLY = "within-race only", "session-only"
 DRIVER_LAG = "driver lag"
 FEW_ROUNDS, THESE_NODES, BUSY_BESIDE, OVERLAP = "few rounds", "these nodes", "busy beside", "overlap"
+SHORT_SLICES = "slices too short"
 # Verdicts that state something about the two sides: the others have no basis for it.
 DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
@@ -142,7 +143,7 @@ class RowVerdict:
 
     `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors, answers differ; or the missing basis: recall
     unknown, few events, too short, within-race only, session-only, driver lag; of sides raced at once: few rounds,
-    these nodes, busy beside, overlap.
+    these nodes, busy beside, overlap, slices too short.
     `p` is adjusted for the rows and the looks; None if the row was not tested.
     """
 

@@ -11,6 +11,7 @@ from statistics import median
 from esbench.comparison.metrics import Percentile, has_enough_beyond
 from esbench.measure.histogram import Counts, distribution_ms, encode, percentiles_ns, supported
 from esbench.measure.measures import LATENCY, with_beyond
+from esbench.measure.slice_rate import Completions, whole_slices
 from esbench.measure.verdict import SAMPLED_TOOK
 from esbench.record.figures import measured_phase
 from esbench.record.model import (
@@ -25,7 +26,8 @@ from esbench.record.model import (
 from esbench.record.series import SECOND_HISTOGRAMS, SecondLine
 
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need this many
-_SHARE = 0.05  # of a slice that the last reply may come before its end
+_CYCLES = 4  # of a client in a slice, from which on throughput is right within 1 % (docs/evidence.md)
+_CYCLES_UNPLACED = 50  # the same where whole requests are counted: each client is off by up to one a slice
 
 
 class OwnSlices:
@@ -40,21 +42,45 @@ class OwnSlices:
         self.task = task
         self.plan = plan
         lines = tuple(lines)
-        self.first = math.ceil(task.window.start_s / plan.length_s - _SHARE) if _had_warmup(task, plan, lines) else 0
-        self.whole = math.floor(task.window.end_s / plan.length_s + _SHARE)
+        window_s = task.window.start_s, task.window.end_s
+        after_warmup, is_open = _had_warmup(task, plan, lines), task.loop == "open"
+        slices = whole_slices(window_s, plan.length_s, after_warmup=after_warmup, is_open=is_open)
+        self.first, self.whole = slices.start, slices.stop
+        self._completions = _completions(plan, lines)
         self._lines = tuple(line for line in lines if line.phase == "measurement")
         self.lacks_seconds = task.requests > 0 and not self._lines and measured_phase(task) == "measurement"
         self._decoded: dict[str, list[Counts]] = {}
 
     def log(self, begin: int, end: int) -> float | None:
-        """Return ln of what a range of slices did: units (closed loop) or median latency (open); None of nothing.
-
-        Units are comparable between sides, since their slices are equally long.
-        """
+        """Return ln of what a range of slices did: units a second (closed loop) or median latency (open); None of
+        nothing."""
         if self.task.loop == "open":
             return self.log_percentile(Percentile(50.0, LATENCY), begin, end)
-        units = sum(line.units for line in self._lines if begin <= self._slice(line) < end)
-        return math.log(units) if units > 0 else None
+        rate = self._rate(range(begin, end))
+        return math.log(rate) if rate else None
+
+    @property
+    def cycle_s(self) -> float:
+        """The time from one request of a client to its next, at the median, in s; 0 if it is not known."""
+        median_ms = (self.task.service_time_ms or {}).get("p50", 0.0)
+        return median_ms / 1000 + self.task.think_time_s if math.isfinite(median_ms) else 0.0
+
+    @property
+    def shortest_s(self) -> float:
+        """The length that slices must have for a throughput that is right within 1 %, in s; 0 of open loops.
+
+        Without times of completion, as older races are, slices count whole requests.
+        """
+        if self.task.loop == "open":
+            return 0.0
+        return self.cycle_s * (_CYCLES if self._completions is not None else _CYCLES_UNPLACED)
+
+    def _rate(self, slices: range) -> float | None:
+        if self._completions is not None:
+            return self._completions.rate(slices, self.cycle_s)
+        units = sum(line.units for line in self._lines if self._slice(line) in slices)
+        measured_s = len(slices) * (self.plan.length_s - self.plan.settle_s)
+        return units / measured_s if measured_s > 0 else None
 
     def log_percentile(self, percentile: Percentile, begin: int, end: int) -> float | None:
         """Return ln of a percentile (ns) of a range of slices; None without 10 samples beyond it, or 10 for p50."""
@@ -123,14 +149,28 @@ class OwnSlices:
         time, end_s = self.plan.time, self.task.window.end_s
         measured_s = time.measured_s(cut_s, end_s)
         mean = units / measured_s if measured_s > 0 else None
+        if self._completions is not None:
+            mean = self._completions.rate(range(round(cut_s / self.plan.length_s), self.whole), self.cycle_s)
         done = dict.fromkeys(range(math.ceil(cut_s - 1e-9), math.floor(end_s + 1e-9)), 0.0)
         for line in lines:
             if line.second in done:
                 done[line.second] += line.units
         rates = [units / time.measured_s(second, second + 1) for second, units in done.items()]
+        if self._completions is not None:
+            rates = list(map(self._completions.measured_rate, done))
         if len(rates) < _FEWEST_SECONDS:
             return Throughput(self.task.throughput.unit, mean)
         return Throughput(self.task.throughput.unit, mean, median(rates), min(rates), max(rates))
+
+
+def _completions(plan: SlicePlan, lines: Iterable[SecondLine]) -> Completions | None:
+    """Return when requests were completed; None if the lines do not hold it."""
+    placed = Completions(plan.time)
+    known = False
+    for line in lines:
+        known = known or line.completed_at is not None
+        placed.add(line.second, line.counts("completed_at"), line.requests, line.units)
+    return placed if known else None
 
 
 def _had_warmup(task: TaskResult, plan: SlicePlan, lines: Iterable[SecondLine]) -> bool:

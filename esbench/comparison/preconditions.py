@@ -10,12 +10,13 @@ from statistics import fmean
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, round_differences
-from esbench.comparison.metrics import CAPACITY, Percentile, Race, measured_s, other_fault
+from esbench.comparison.metrics import CAPACITY, THROUGHPUT, Percentile, Race, measured_s, other_fault
 from esbench.comparison.model import (
     BUSY_BESIDE,
     ERRORS,
     FASTER,
     OVERLAP,
+    SHORT_SLICES,
     SLOWER,
     UNUSABLE,
     CompareOptions,
@@ -151,6 +152,17 @@ def _busy_beside(design: Design, label: str, sides: Sequence[Sequence[TaskResult
     ours, theirs = (fmean(ratio for ratio in map(_beside_ratio, tasks) if ratio is not None) for tasks in sides)
     text = f"its nodes' CPU in the other side's slices: baseline {ours * 100:.1f}%, contender {theirs * 100:.1f}%"
     return Leak(BUSY_BESIDE, difference, text, "longer slices (--slice), or wait for merges")
+
+
+def of_slices(design: Design, metric: str, label: str) -> RowVerdict | None:
+    """Return `slices too short` for a throughput whose requests are too long for the slices it was raced in."""
+    if metric != THROUGHPUT or design.at_once is None or not design.has_short_slices(label):
+        return None
+    task = design.at_once.tasks[label]
+    if task.shortest_s <= task.slice_s:
+        return RowVerdict(SHORT_SLICES, "ended before a slice was over: more documents, or a shorter --slice")
+    needed = f"--slice={math.ceil(task.shortest_s)}s"
+    return RowVerdict(SHORT_SLICES, f"requests take more than a quarter of a slice of {task.slice_s:g} s: {needed}")
 
 
 def is_idle_measured(design: Design) -> bool:

@@ -47,7 +47,7 @@ from esbench.comparison.model import (
     RowVerdict,
     SecondsOf,
 )
-from esbench.comparison.preconditions import Leak, leak, of_checks, remarks, tasks_of
+from esbench.comparison.preconditions import Leak, leak, of_checks, of_slices, remarks, tasks_of
 from esbench.comparison.side_by_side import TAIL_FROM
 from esbench.measure.measures import LATENCY, SERVICE_TIME
 from esbench.record.model import RaceRecord, TaskResult
@@ -100,7 +100,7 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
         tasks = tasks_of(design.races, label)
         if forbidden & {"", label} or any(race.log(key) is None for race in design.races):
             continue
-        if design.without_seconds(label):
+        if design.without_seconds(label) or design.has_short_slices(label):
             continue
         for loop, summed, sign in (("closed", THROUGHPUT, 1), ("open", "p50 latency", -1)):
             if metric == summed and all(task.include_in_reporting and task.loop == loop for task in tasks):
@@ -202,6 +202,7 @@ class _Candidates:
             return _no_seconds_of(missing)
         return (
             of_checks(design, label, options)
+            or of_slices(design, metric, label)
             or self._of_tail_that_leaked(metric, label)
             or self._of_events(key)
             or _of_values(design, key)

@@ -48,7 +48,8 @@ class SlicedTask:
     its figures begin, cut or the track's own warmup. `sections`: for each round the difference in 5 sections
     (throughput; in open loops the median latency), empty if one has no value. `blocks` of two slices were measured
     after the warmup, the median over the rounds. `without_seconds`: the id of a race whose seconds are missing, so that
-    nothing was cut; "" if all are there.
+    nothing was cut; "" if all are there. Throughputs can be compared in slices of `shortest_s` on (0: of any length), if
+    each race had a whole one (`slices`, the fewest of a race).
     """
 
     cut: Cut
@@ -59,6 +60,8 @@ class SlicedTask:
     sections: tuple[tuple[float, ...], ...] = ()
     blocks: float = 0.0
     without_seconds: str = ""
+    shortest_s: float = 0.0
+    slices: int = 0
 
     @property
     def block_s(self) -> float:
@@ -264,6 +267,8 @@ def _sliced_task(cut: Cut, rounds: SlicesOfRounds) -> SlicedTask:
         tails,
         tuple(_of_sections(pair, each) for pair, each in zip(rounds, bounds, strict=True)),
         max(1.0, median((each[-1] - each[0]) / BLOCK for each in bounds)),
+        shortest_s=max(each.shortest_s for pair in rounds for each in pair),
+        slices=min(each.whole - max(first, each.first) for pair in rounds for each in pair),
     )
 
 

@@ -19,6 +19,7 @@
 #define MOST_LABELS 2
 #define MOST_PIECES 4
 #define STATUSES 1000 /* three digits */
+#define PART_NS 2000000 /* as in slice_rate.py */
 #define MANY_BYTES 65536 /* a write of so many lets other threads run */
 
 typedef long long ns_t;
@@ -216,13 +217,13 @@ typedef struct {
     PyObject_HEAD
     char repeats, is_warmup, is_in_window, is_open, holds; /* holds: something was counted since the last fold */
     char replaced;
-    ns_t begun, most, end_ns, warmup_end_ns, warmup_requests, last_received_ns, from_ns, until_ns;
+    ns_t begun, most, end_ns, warmup_end_ns, warmup_requests, last_received_ns, from_ns, until_ns, second_ns;
     PyObject *tally;
-    ns_t due, waited, sent, requests, in_window, bytes_sent, bytes_received;
+    ns_t due, waited, sent, requests, in_window, bytes_sent, bytes_received, driver_ns;
     double units, in_window_units;
     int limits;
     ns_t *within_ns, *within;
-    Hist hists[MEASURES];
+    Hist hists[MEASURES], completed_at;
     Label labels[MOST_LABELS];
     Worth worth; /* of the last reply */
     uint32_t statuses[STATUSES];
@@ -271,6 +272,7 @@ static void Meter_dealloc(Meter *m) {
     PyMem_Free(m->within_ns);
     for (int i = 0; i < MEASURES; i++)
         free(m->hists[i].counts);
+    free(m->completed_at.counts);
     for (int i = 0; i < MOST_LABELS; i++) {
         Py_XDECREF(m->labels[i].name);
         free(m->labels[i].service_time.counts);
@@ -283,9 +285,10 @@ static int fold_into(Meter *m, PyObject *tally) {
     if (add_to(tally, "due", m->due) || add_to(tally, "waited", m->waited) || add_to(tally, "sent", m->sent) ||
         add_to(tally, "requests", m->requests) || add_to(tally, "units", m->units) ||
         add_to(tally, "in_window", m->in_window) || add_to(tally, "in_window_units", m->in_window_units) ||
-        add_to(tally, "bytes_sent", m->bytes_sent) || add_to(tally, "bytes_received", m->bytes_received))
+        add_to(tally, "bytes_sent", m->bytes_sent) || add_to(tally, "bytes_received", m->bytes_received) ||
+        add_to(tally, "driver_ns", m->driver_ns) || hist_fold_into(&m->completed_at, tally, "completed_at"))
         return -1;
-    m->due = m->waited = m->sent = m->requests = m->in_window = m->bytes_sent = m->bytes_received = 0;
+    m->driver_ns = m->due = m->waited = m->sent = m->requests = m->in_window = m->bytes_sent = m->bytes_received = 0;
     m->statuses[0] = 0; /* of requests without a status */
     for (int status = 1; status < STATUSES; status++) {
         if (m->statuses[status] && DO(tally, "add_status", "iI", status, m->statuses[status]))
@@ -413,7 +416,10 @@ static int meter_good(Meter *m, ns_t due_ns, ns_t free_ns, ns_t sent_ns, ns_t re
             failed = failed || hist_add(&m->hists[CLIENT_WAIT], free_ns - due_ns) ||
                      hist_add(&m->hists[DRIVER_LAG], sent_ns - free_ns) ||
                      hist_add(&m->hists[SCHEDULE_LAG], sent_ns - due_ns);
-    }
+    } else
+        m->driver_ns += sent_ns - free_ns;
+    if (m->second_ns && received_ns < m->until_ns)
+        failed = failed || hist_add(&m->completed_at, (received_ns - m->second_ns) / PART_NS * PART_NS);
     for (int i = 0; i < m->limits; i++)
         if (charged_ns <= m->within_ns[i]) {
             m->within[i]++;
@@ -477,6 +483,7 @@ static PyMemberDef Meter_members[] = {
     {"last_received_ns", T_LONGLONG, AT(Meter, last_received_ns)},
     {"from_ns", T_LONGLONG, AT(Meter, from_ns)},
     {"until_ns", T_LONGLONG, AT(Meter, until_ns)},
+    {"second_ns", T_LONGLONG, AT(Meter, second_ns)},
     {"_tally", T_OBJECT_EX, AT(Meter, tally)},
     {NULL}};
 

@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from esbench.measure.slice_rate import PART_NS
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.requests.exchange import RequestBytes
 
@@ -31,7 +32,8 @@ class Meter:
     """The counter of one task's good requests in its current segment: a second and phase, and inside the window or not.
 
     It holds the limits of a loop, too. While it `repeats`, a client whose request was good sends the next one at once,
-    until `end_ns`, and until `most` have `begun`. Times are ns; 0 stands for none.
+    until `end_ns`, and until `most` have `begun`. `second_ns` is the begin of the current second where times of
+    completion are counted. Times are ns; 0 stands for none.
     """
 
     def __init__(self, is_open: bool, within_ns: tuple[int, ...]) -> None:
@@ -44,6 +46,7 @@ class Meter:
         self.last_received_ns = 0  # of the measurement
         self.from_ns = 0
         self.until_ns = 0
+        self.second_ns = 0
         self.is_warmup = False
         self.is_in_window = False
         self._is_open = is_open
@@ -126,6 +129,10 @@ class Meter:
                 tally.client_wait.add(free_ns - due_ns)
                 tally.driver_lag.add(sent_ns - free_ns)
                 tally.schedule_lag.add(sent_ns - due_ns)
+        else:
+            tally.driver_ns += sent_ns - free_ns
+        if self.second_ns and received_ns < self.until_ns:
+            tally.completed_at.add((received_ns - self.second_ns) // PART_NS * PART_NS)
         if (position := bisect_left(self._within_ns, charged_ns)) < len(self._within_ns):
             tally.within[position] += 1
 

@@ -206,23 +206,24 @@ class ClosedLoop(TimedLoop):
         for client in self.clients:
             if self._stagger_s and client.slot:
                 joins_ns = self._time.at_ns(int(self._stagger_s * client.slot * NS))
-                self._later(client, max(0, joins_ns - clock_ns()) / NS)
+                self._later(client, joins_ns)
             else:
                 self._next(client, start_ns)
 
     def freed(self, client: Client) -> None:
         self._busy -= 1
         if self._think_time_s and not self._stopping:
-            self._later(client, self._think_time_s)
+            self._later(client, client.free_ns + round(self._think_time_s * NS))
         else:
             self._next(client, client.free_ns)
 
-    def _later(self, client: Client, delay_s: float) -> None:
+    def _later(self, client: Client, at_ns: int) -> None:
         def turn() -> None:
             del self._waiting[client]
-            client.free_ns = clock_ns()
-            self._next(client, client.free_ns)
+            client.free_ns = at_ns
+            self._next(client, clock_ns())
 
+        delay_s = max(0, at_ns - clock_ns()) / NS
         self._waiting[client] = asyncio.get_running_loop().call_later(delay_s, turn)
 
     def stop(self) -> None:

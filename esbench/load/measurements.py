@@ -25,6 +25,7 @@ from esbench.measure import drift
 from esbench.measure.histogram import distribution_ms, encode, supported
 from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
+from esbench.measure.slice_rate import Completions, cycle_s, whole_slices
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Errors, Second, Spread, Tally
 from esbench.measure.verdict import Evidence
@@ -78,6 +79,7 @@ class TaskMeasurements:
     measured: Tally = field(default_factory=Tally)
     ends: dict[int, TaskEnd] = field(default_factory=dict)
     units_by_second: dict[tuple[int, bool], float] = field(default_factory=dict)  # (second, whether warmup)
+    completions: Completions | None = None  # of a closed loop in slices
     medians: drift.Medians = field(default_factory=drift.Medians)
     backlogs: list[int] = field(default_factory=list)
     _open: dict[tuple[int, bool], Tally] = field(default_factory=dict)
@@ -109,6 +111,10 @@ class TaskMeasurements:
                 self.medians.add(second, tally.latency_beyond)
                 if tally.due:
                     self.backlogs.append(tally.backlog)
+            if isinstance(self.time, SlicedTime) and not self.task.schedule.is_open:
+                if self.completions is None:
+                    self.completions = Completions(self.time)
+                self.completions.add(second, tally.completed_at, tally.requests, tally.units)
             yield Second(second, warmup, tally)
 
     def end(self, worker: int, end: TaskEnd) -> None:
@@ -183,7 +189,7 @@ class TaskMeasurements:
         latency = distribution_ms(tally.latency, ranks, beyond) if is_open else None
         service_time = distribution_ms(tally.service_time, ranks, tally.service_time_beyond)
         driver_lag = distribution_ms(tally.driver_lag, ranks) if is_open else None
-        driver_share = None if is_open else self._driver_share_ratio(tally, window)
+        driver_share = None if is_open else self._driver_share_ratio(tally)
         target = task.schedule.rate
         figures = TaskFigures(
             task=task,
@@ -330,17 +336,31 @@ class TaskMeasurements:
         in_window = self.measured.in_window_units + self.warmup.in_window_units
         units = tally.units if inside_warmup else in_window
         taken_s = max(length_s, self._arrivals_s())  # n arrivals span n - 1 gaps only
-        mean = units / taken_s if taken_s > 0 else None
+        mean = self._rate_in_slices(tally, window)
+        if mean is None:
+            mean = units / taken_s if taken_s > 0 else None
         rates = self._rates(window, inside_warmup)
         if len(rates) < _FEWEST_SECONDS:
             return Throughput(self._unit, mean)
         return Throughput(self._unit, mean, statistics.median(rates), min(rates), max(rates))
+
+    def _rate_in_slices(self, tally: Tally, window: Window) -> float | None:
+        """Return the units per second of a closed loop in its whole slices; None without any."""
+        if self.completions is None or not isinstance(self.time, SlicedTime):
+            return None
+        after_warmup = bool(self.task.warmup_time_s or self.task.warmup_iterations)
+        slices = whole_slices(
+            (window.start_s, window.end_s), self.time.length_ns / NS, after_warmup=after_warmup, is_open=False
+        )
+        return self.completions.rate(slices, cycle_s(tally.service_time, self.task.think_time_s))
 
     def _rates(self, window: Window, inside_warmup: bool) -> list[float]:
         """Return the units per second in each whole second of the window.
 
         Only measured ones where the task ends by numbers, or in slices, of which the first part is not measured.
         """
+        if self.completions is not None:
+            return list(map(self.completions.measured_rate, _whole_seconds(window)))
         by_time = self.task.is_time_based or self.task.schedule.stages or inside_warmup
         phases = (False, True) if by_time and not isinstance(self.time, SlicedTime) else (False,)
         return [
@@ -349,20 +369,17 @@ class TaskMeasurements:
             for second in _whole_seconds(window)
         ]
 
-    def _driver_share_ratio(self, tally: Tally, window: Window) -> float | None:
-        """Return the share of their time that clients spent in the driver: 1 - X (R + Z) / N (N = X R, Little's law).
+    def _driver_share_ratio(self, tally: Tally) -> float | None:
+        """Return the share of their time that clients spent outside requests and without thinking.
 
         None with too few requests.
         """
-        clients = self.task.clients
-        in_service_s = (tally.service_time.total_ns + tally.failed.total_ns) / NS
-        thinking_s = tally.requests * self.task.think_time_s
-        # the ramp-up lets client i of n begin i/n of it late
-        begins_s = (self.task.schedule.ramp_up_s * number / clients for number in range(clients))
-        present_s = sum(self.time.measured_s(max(window.start_s, begin_s), window.end_s) for begin_s in begins_s)
-        if not present_s or tally.requests < 10 * clients:
-            return None  # too few: the ends of the window would be most of it
-        return max(0.0, 1 - (in_service_s + thinking_s) / present_s)
+        if tally.requests < 10 * self.task.clients:
+            return None
+        in_requests_ns = tally.service_time.total_ns + tally.failed.total_ns
+        thinking_ns = tally.requests * round(self.task.think_time_s * NS)
+        driver_ns = max(0, tally.driver_ns)
+        return driver_ns / max(1, driver_ns + in_requests_ns + thinking_ns)
 
     def _drift_ratio(self, window: Window) -> float | None:
         """Return the relative change of throughput (closed loop) or median latency (open).

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from esbench.load.hot import Link, Meter
 from esbench.measure.histogram import Counts
+from esbench.measure.slice_rate import PART_NS
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second, Spread, Tally
 from esbench.measure.verdict import SAMPLED_TOOK, TIMEOUT, TOOK, Details, Verdict
@@ -64,7 +65,7 @@ class Recorder(Meter):
     def completed(
         self, due_ns: int, free_ns: int, sent_ns: int, received_ns: int, warmup: bool, verdict: Verdict
     ) -> None:
-        """Count a request at its last byte, or at its failure. `due_ns` and `free_ns` matter to open loops only."""
+        """Count a request at its last byte, or at its failure. `due_ns` matters to open loops only."""
         tally = self.count_apart(received_ns, warmup)
         tally.requests += 1
         tally.overlapping += self.time.is_beside(received_ns)
@@ -86,6 +87,10 @@ class Recorder(Meter):
             tally.client_wait.add(ready_ns - due_ns)
             tally.driver_lag.add(sent_ns - ready_ns)
             tally.schedule_lag.add(sent_ns - due_ns)
+        else:
+            tally.driver_ns += sent_ns - free_ns
+            if second_ns := self.time.slice_second_ns(received_ns):
+                tally.completed_at.add((received_ns - second_ns) // PART_NS * PART_NS)
 
     def _count_good(self, tally: Tally, verdict: Verdict, service_ns: int, charged_ns: int) -> None:
         tally.service_time.add(service_ns)
@@ -182,6 +187,8 @@ class Recorder(Meter):
             else:
                 until_ns = min(until_ns, edge_ns)
         self.from_ns, self.until_ns = min(from_ns, at_ns), until_ns
+        if not self._is_open:
+            self.second_ns = self.time.slice_second_ns(at_ns) or 0
         return True
 
     def _lies_in_window(self, at_ns: int, warmup: bool) -> bool:

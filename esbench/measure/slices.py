@@ -58,6 +58,10 @@ class WholeTime:
         """Return the own second in which a reply at a time is counted; after a slice, the last one of it."""
         return (at_ns - self.start_ns) // NS
 
+    def slice_second_ns(self, at_ns: int) -> int | None:
+        """Return the begin of the own second at a time on the wall clock; None outside of slices."""
+        return None
+
     def slice_at(self, at_ns: int) -> TimeSlice:
         """Return the slice at a time, or else the next one; without slices it never ends."""
         return TimeSlice(self.start_ns, self.start_ns, _NEVER_NS)
@@ -123,6 +127,10 @@ class SlicedTime(WholeTime):
     def second_of(self, at_ns: int) -> int:
         number, inside_ns = self._last_begun(at_ns)
         return max(0, number * self.length_ns + min(inside_ns, self.length_ns - 1)) // NS
+
+    def slice_second_ns(self, at_ns: int) -> int | None:
+        number, inside_ns = self._last_begun(at_ns)
+        return at_ns - inside_ns % NS if number >= 0 and inside_ns < self.length_ns else None
 
     def slice_at(self, at_ns: int) -> TimeSlice:
         number, inside_ns = self._last_begun(at_ns)

@@ -87,7 +87,8 @@ class Tally:
     another side had its slice. Until `settle` is called, `punctual` is the driver lag of requests that waited for no
     client. `within` counts good replies by the lowest of the task's thresholds that each has kept. `bytes_sent` and
     `bytes_received` are those of all exchanges over connections of esbench's own; `statuses` counts replies by their
-    HTTP status.
+    HTTP status. Of closed loops, `driver_ns` is the time from when a client was free until it sent its request; in
+    slices, `completed_at` counts when requests were completed: ns since the begin of their second, to 2 ms.
 
     Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted in
     `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
@@ -104,6 +105,7 @@ class Tally:
     overlapping: int = 0
     bytes_sent: int = 0
     bytes_received: int = 0
+    driver_ns: int = 0
     statuses: dict[int, int] = field(default_factory=dict)
     errors: Errors = field(default_factory=Errors)
     latency: Counts = field(default_factory=Counts)
@@ -111,6 +113,7 @@ class Tally:
     client_wait: Counts = field(default_factory=Counts)
     driver_lag: Counts = field(default_factory=Counts)
     punctual: Counts = field(default_factory=Counts)
+    completed_at: Counts = field(default_factory=Counts)
     schedule_lag: Counts = field(default_factory=Counts)
     failed: Counts = field(default_factory=Counts)
     latency_beyond: Counts = field(default_factory=Counts)
@@ -163,6 +166,8 @@ class Tally:
         self.overlapping += other.overlapping
         self.bytes_sent += other.bytes_sent
         self.bytes_received += other.bytes_received
+        self.driver_ns += other.driver_ns
+        self.completed_at.merge(other.completed_at)
         for status, count in other.statuses.items():
             self.add_status(status, count)
         self.errors.merge(other.errors)

@@ -35,6 +35,7 @@ class SecondLine:
 
     `latency`, `service_time` and `driver_lag` are encoded histograms (ns), None if nothing was counted; those of
     `_beyond` are of requests that timed out, or were never sent, at the time after which they were given up.
+    `completed_at`: of a closed loop in slices, when requests were completed, in ns since the second's begin.
     """
 
     task: str
@@ -51,6 +52,7 @@ class SecondLine:
     driver_lag: str | None = None
     latency_beyond: str | None = None
     service_time_beyond: str | None = None
+    completed_at: str | None = None
 
     @classmethod
     def of(cls, task: str, second: Second) -> SecondLine:
@@ -66,7 +68,7 @@ class SecondLine:
             tally.units,
             tally.errors.counts,
             tally.backlog,
-            **{name: encode(counts) for name in SECOND_HISTOGRAMS if (counts := getattr(tally, name)).buckets},
+            **{name: encode(counts) for name in _ENCODED if (counts := getattr(tally, name)).buckets},
         )
 
     @property
@@ -80,7 +82,7 @@ class SecondLine:
         return text
 
     def counts(self, measure: str) -> Counts:
-        """Return one of its `SECOND_HISTOGRAMS` by name, decoded; empty if nothing was counted.
+        """Return one of its `SECOND_HISTOGRAMS`, or `completed_at`, decoded; empty if nothing was counted.
 
         Raises RecordError if it is damaged.
         """
@@ -116,6 +118,7 @@ class SecondLine:
 
 
 SECOND_HISTOGRAMS = tuple(each.name for each in fields(SecondLine) if each.name in HISTOGRAMS)
+_ENCODED = (*SECOND_HISTOGRAMS, "completed_at")
 
 
 def percentiles_ms(counts: Counts, ranks: tuple[float, ...] = PERCENTILES) -> dict[float, float]:

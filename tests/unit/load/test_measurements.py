@@ -13,7 +13,7 @@ from esbench.load.measurements import TaskMeasurements, params_digest
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts, decode
-from esbench.measure.slices import WholeTime
+from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Second
 from esbench.measure.verdict import GOOD, TIMEOUT, Verdict
 from esbench.model import Operation, Schedule, Stage, Task
@@ -24,6 +24,7 @@ from esbench.units import Rate
 
 NS = 1_000_000_000
 START = 5_000 * NS
+WHOLE = WholeTime(START)
 TIMED_OUT = Verdict(0, TIMEOUT, "no reply within 60 s")
 
 
@@ -40,14 +41,14 @@ def task(rate: float | None = None, **keys: Any) -> Task:
 class Share:
     """One worker's recorder of a task, and what it says at the end."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, time: WholeTime = WHOLE) -> None:
         window = None
-        if task.is_time_based:
+        if task.is_time_based and time is WHOLE:
             warmup_s = task.warmup_time_s or 0.0
             period_s = task.time_period_s
             window = (at(warmup_s), 1 << 62 if period_s is None else at(warmup_s + period_s))
         within = tuple(round(limit * 1_000_000) for limit in task.limits_ms)
-        self.recorder = Recorder(WholeTime(START), is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         self.warmup_end_s = task.warmup_time_s or 0.0
         self.end_s = 0.0
 
@@ -86,6 +87,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         workers=frozenset(range(len(shares))),
         units_in_all=keys.get("units_in_all"),
         ended_by_itself=keys.get("ended_by_itself", False),
+        time=keys.get("time", WHOLE),
     )
     for number, share in enumerate(shares):
         list(measurements.add(number, TaskSeconds("a-task", tuple(share.recorder.closed_seconds(1 << 62)), 1 << 40)))
@@ -477,7 +479,7 @@ def test_the_share_of_the_driver_is_the_time_outside_requests() -> None:
     for client in range(2):
         for n in range(100):
             begin = n * 0.1 + client * 0.01
-            share.serve(begin, begin, begin + 0.08)
+            share.serve(begin, begin + 0.02, begin + 0.1)
     result = measure(t, share, end_s=10.0)
     assert result.driver_share_ratio == pytest.approx(0.2)
     assert [check.name for check in result.checks] == ["driver-share"]
@@ -496,17 +498,25 @@ def test_clients_that_a_ramp_up_has_not_begun_yet_are_no_share_of_the_driver() -
     share = Share(t)
     for client in range(4):
         for n in range(client * 20, 200):
-            share.serve(0, n * 0.1, n * 0.1 + 0.1)
+            share.serve(n * 0.1, n * 0.1, n * 0.1 + 0.1)
     assert measure(t, share, end_s=20.0).driver_share_ratio == pytest.approx(0.0, abs=1e-9)
 
 
-def test_a_ramp_up_that_ended_in_the_warmup_excuses_nobody() -> None:
-    t = task(clients=4, warmup_time_s=8.0, time_period_s=20.0, schedule=Schedule(ramp_up_s=8.0))
-    share = Share(t)
-    for client in range(4):
-        for n in range(client * 20, 280):
-            share.serve(n * 0.1, n * 0.1, n * 0.1 + 0.08)
-    assert measure(t, share, end_s=28.0).driver_share_ratio == pytest.approx(0.2)
+def test_the_ends_of_slices_are_no_share_of_the_driver() -> None:
+    """A request that begins in the settling part of a slice, or ends after the slice, is a request all the same."""
+    time = SlicedTime(START, 2 * NS, NS, NS // 10, 2, 0, seed=1)
+    t = task(clients=1, time_period_s=8.0)
+    share = Share(t, time)
+    for number in range(4):
+        begin_ns = time.at_ns(2 * number * NS)
+        for n in range(4):  # 0.6 s each: 0, 0.6, 1.2, 1.8
+            sent_ns = begin_ns + n * 6 * NS // 10
+            share.recorder.sent(sent_ns, n == 0)
+            share.recorder.completed(0, sent_ns, sent_ns, sent_ns + 6 * NS // 10, n == 0, GOOD)
+    result = measure(t, share, end_s=8.0, time=time)
+    assert result.requests == 12
+    assert result.driver_share_ratio == pytest.approx(0.0, abs=1e-9)
+    assert result.throughput.mean == pytest.approx(1 / 0.6, rel=0.003)  # whole requests in 1.9 s: 1.58
 
 
 def test_failed_requests_are_time_in_requests_too() -> None:
@@ -687,7 +697,7 @@ def test_a_line_that_does_not_grow_is_no_overload() -> None:
 
 
 def seconds(*numbers: int, until: int, units: float = 1) -> TaskSeconds:
-    recorder = Recorder(WholeTime(START), is_open=False)
+    recorder = Recorder(WHOLE, is_open=False)
     for number in numbers:
         recorder.completed(0, 0, at(number + 0.1), at(number + 0.5), False, Verdict(units))
     return TaskSeconds("a-task", tuple(recorder.closed_seconds(1 << 62)), until)
@@ -727,7 +737,7 @@ def test_what_a_silent_worker_left_open_is_closed_at_the_end(two_workers: TaskMe
 
 
 def test_a_line_of_the_series_has_the_counts_and_the_histograms() -> None:
-    recorder = Recorder(WholeTime(START), is_open=True)
+    recorder = Recorder(WHOLE, is_open=True)
     recorder.arrived(at(0.1), True, False)
     recorder.sent(at(0.1), True)
     recorder.completed(at(0.1), 0, at(0.1), at(0.2), True, Verdict(0, "HTTP 500", ""))
