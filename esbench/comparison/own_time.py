@@ -26,7 +26,7 @@ from esbench.record.model import (
 from esbench.record.series import SECOND_HISTOGRAMS, SecondLine
 
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need this many
-_CYCLES = 4  # of a client in a slice, from which on throughput is right within 1 % (docs/evidence.md)
+_CYCLES = 3.5  # of a client in a slice, from which on throughput is right within 1 % (docs/evidence.md)
 _CYCLES_UNPLACED = 50  # the same where whole requests are counted: each client is off by up to one a slice
 
 

@@ -30,6 +30,7 @@ from esbench.record.model import TaskResult
 _SATURATED = 0.8
 _MOST_OVERLAP = 0.01  # of a side's requests
 _RELAXATIONS = 10
+_ROOM = 1.1  # of advised slices: requests of the next round may take longer
 _FEWEST_IN_TURNS = 4  # races of a side: identical ones that miss a rate by chance do so on one side alone in 1 of 128
 
 
@@ -161,8 +162,8 @@ def of_slices(design: Design, metric: str, label: str) -> RowVerdict | None:
     task = design.at_once.tasks[label]
     if task.shortest_s <= task.slice_s:
         return RowVerdict(SHORT_SLICES, "ended before a slice was over: more documents, or a shorter --slice")
-    needed = f"--slice={math.ceil(task.shortest_s)}s"
-    return RowVerdict(SHORT_SLICES, f"requests take more than a quarter of a slice of {task.slice_s:g} s: {needed}")
+    needed = f"--slice={math.ceil(_ROOM * task.shortest_s)}s"
+    return RowVerdict(SHORT_SLICES, f"its requests are too long for slices of {task.slice_s:g} s: {needed}")
 
 
 def is_idle_measured(design: Design) -> bool:

@@ -48,8 +48,8 @@ class SlicedTask:
     its figures begin, cut or the track's own warmup. `sections`: for each round the difference in 5 sections
     (throughput; in open loops the median latency), empty if one has no value. `blocks` of two slices were measured
     after the warmup, the median over the rounds. `without_seconds`: the id of a race whose seconds are missing, so that
-    nothing was cut; "" if all are there. Throughputs can be compared in slices of `shortest_s` on (0: of any length), if
-    each race had a whole one (`slices`, the fewest of a race).
+    nothing was cut; "" if all are there. Throughputs can be compared in slices of `shortest_s` on (0: of any length),
+    if each race had a whole one (`slices`, the fewest of a race).
     """
 
     cut: Cut

@@ -14,7 +14,7 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-7.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-8.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from races import golden_race, task_of
 
 from esbench.comparison.model import Side
+from esbench.comparison.own_time import OwnSlices
 from esbench.measure.histogram import Counts, distribution_ms, encode
+from esbench.measure.slice_rate import PART_NS
 from esbench.record.model import Phase, RaceRecord, Session, SlicePlan, TaskResult, Throughput, Window
 from esbench.record.series import SecondLine
 
@@ -17,6 +20,7 @@ CLOSED, OPEN = "get-by-id", "get-by-id-open"
 LENGTH_S = 20
 SETTLE_S = 0.1
 RATE = 1000.0
+_CLIENTS = 8  # of long requests
 NOISE = (0.01, -0.008, 0.004, -0.012, 0.006, 0.002)  # of rounds
 Level = Callable[[int], float]  # own second -> factor of the rate
 
@@ -63,6 +67,45 @@ class Drawn:
             self.seconds[race_id] = lines
             records.append(record)
         return Side(name, tuple(records), "s")
+
+
+def long_requests(drawn: Drawn, name: str, services_s: Sequence[float], length_s: int, slices: float = 5) -> Side:
+    """A side whose 8 clients are answered after the same time each, by round, in some slices."""
+    records = []
+    for number, service_s in enumerate(services_s, 1):
+        race_id = f"{name}-{number}"
+        lines = list(_long_lines(service_s, length_s, slices))
+        session = Session("s", "duel", name, number, number, 2 * number - (name == "baseline"))
+        record = golden_race(race_id=race_id, session=session)
+        window = {"window": Window(0.1, slices * length_s), "duration_s": slices * length_s}
+        changes = {
+            **window,
+            "clients": _CLIENTS,
+            "service_time_ms": {"p50": service_s * 1000, "mean": service_s * 1000},
+        }
+        plan = {"length_s": float(length_s), "gap_s": 1.0}
+        record = replace(record, tasks=(result(record, CLOSED, lines, plan, changes),))
+        placed = OwnSlices(record.tasks[0], record.tasks[0].slices, lines)  # type: ignore[arg-type]
+        rate = math.exp(placed.log(0, placed.whole) or 0.0)
+        record = replace(record, tasks=(replace(record.tasks[0], throughput=Throughput("docs", rate)),))
+        drawn.seconds[race_id] = lines
+        records.append(record)
+    return Side(name, tuple(records), "s")
+
+
+def _long_lines(service_s: float, length_s: int, slices: float) -> Iterator[SecondLine]:
+    for second in range(math.ceil(slices * length_s)):
+        begin_s = second % length_s
+        ends_s = [service_s * n for n in range(1, math.ceil(length_s / service_s) + 1)]
+        inside = [end for end in ends_s if begin_s <= end < begin_s + 1]
+        late = sum(end >= length_s for end in ends_s) if begin_s == length_s - 1 else 0
+        at = Counts()
+        for end in inside * _CLIENTS:
+            at.add(round((end - begin_s) * 1e9) // PART_NS * PART_NS)
+        requests = _CLIENTS * (len(inside) + late)
+        counts = (0, requests, requests, 100.0 * requests)
+        times = encode(durations(requests, service_s * 1000))
+        yield SecondLine(CLOSED, second, "measurement", *counts, service_time=times, completed_at=encode(at))
 
 
 def line(task: str, second: int, level: float, rate: float) -> SecondLine:

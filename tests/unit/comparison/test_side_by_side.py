@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from compared_sides import row_of
 from races import golden_race
-from sliced_sides import CLOSED, LENGTH_S, NOISE, OPEN, Drawn, Level, flat, rounds
+from sliced_sides import CLOSED, LENGTH_S, NOISE, OPEN, Drawn, Level, flat, long_requests, rounds
 
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
@@ -350,6 +350,52 @@ def test_an_open_loop_near_saturation_needs_longer_slices() -> None:
         changes = {"clients": 8, "service_time_ms": {"mean": mean_ms, "p50": 1.0, "p99": 3.0, "max": 4.0}}
         row = row_of(pair_of(1.0, task=OPEN, changes=changes), "p50 latency", OPEN)
         assert ("slices too short" in verdict(row).note) == noted
+
+
+def long_pair(baseline_s: float, contender_s: float, length_s: int, slices: float = 6, placed: bool = True) -> Pair:
+    drawn = Drawn()
+    sides = [
+        long_requests(drawn, name, [service_s * (1 + each / 20) for each in NOISE], length_s, slices)
+        for name, service_s in (("baseline", baseline_s), ("contender", contender_s))
+    ]
+    if not placed:
+        for race_id, lines in drawn.seconds.items():
+            drawn.seconds[race_id] = [replace(line, completed_at=None) for line in lines]
+    return compare(sides[0], sides[1:], CompareOptions(seconds=drawn.read)).pairs[0]
+
+
+@pytest.mark.parametrize(
+    ("baseline_s", "contender_s", "length_s", "kind"),
+    [(0.655, 0.675, 4, "same"), (0.47, 0.49, 2, "same"), (0.5, 0.42, 2, "faster"), (1.0, 1.1, 4, "slower")],
+)
+def test_long_requests_are_compared_by_when_they_were_completed(
+    baseline_s: float, contender_s: float, length_s: int, kind: str
+) -> None:
+    """Whole requests in slices would differ by up to a third, or by nothing."""
+    row = throughput(long_pair(baseline_s, contender_s, length_s))
+    assert row.estimate is not None
+    assert row.estimate.ratio == pytest.approx(baseline_s / contender_s, rel=0.01)
+    assert verdict(row).kind == kind
+
+
+def test_requests_of_more_than_a_quarter_of_a_slice_need_longer_slices() -> None:
+    pair = long_pair(0.655, 0.675, 2)
+    row = throughput(pair)
+    assert verdict(row).kind == "slices too short"
+    assert verdict(row).note == "its requests are too long for slices of 2 s: --slice=3s"
+    assert row.estimate is None
+    assert pair.speed_ratio is None
+
+
+def test_a_task_that_ended_in_its_first_slice_has_no_throughput_to_compare() -> None:
+    row = throughput(long_pair(0.4, 0.4, 2, slices=0.9))
+    assert (verdict(row).kind, "more documents" in verdict(row).note) == ("slices too short", True)
+
+
+def test_of_older_races_only_short_requests_have_comparable_throughputs() -> None:
+    """Their seconds do not hold when requests were completed."""
+    kinds = [verdict(throughput(long_pair(s, s, 2, placed=False))).kind for s in (0.03, 0.2)]
+    assert kinds == ["same", "slices too short"]
 
 
 def test_too_few_requests_in_a_fifth_of_the_task_are_few_events() -> None:

@@ -79,8 +79,8 @@ def test_a_measure_is_counted_and_kept(measure: Measure) -> None:
 
 
 def test_every_histogram_of_a_task_is_listed() -> None:
-    """One that is not would not be merged over workers. `punctual` is counted under others before that, and `completed_at` has no
-    durations."""
+    """One that is not would not be merged over workers. `punctual` is counted under others before that.
+    `completed_at` has no durations."""
     counted_in = {each.name for each in fields(Tally) if isinstance(getattr(Tally(), each.name), Counts)}
     assert counted_in == {*HISTOGRAMS, "punctual", "completed_at"}
 
