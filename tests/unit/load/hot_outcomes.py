@@ -16,7 +16,7 @@ from esbench.load.hot import IS_COMPILED, Inbox
 from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection
 from esbench.measure.histogram import Counts
-from esbench.measure.slices import WholeTime
+from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Tally
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.replies import CREATED, UPDATED
@@ -39,11 +39,12 @@ def plain(value: Any) -> Any:
     return plain(asdict(value)) if hasattr(value, "__dataclass_fields__") else value
 
 
-def counted(rng: random.Random, *, is_open: bool, has_window: bool) -> Any:
+def counted(rng: random.Random, *, is_open: bool, has_window: bool, in_slices: bool) -> Any:
     """What a recorder counts of some thousand requests over five seconds, two of them of warmup."""
     start_ns = rng.randrange(1 << 50)
     window = (start_ns + 2 * NS + 300_000_000, start_ns + 4 * NS + 700_000_000) if has_window else None
-    recorder = Recorder(WholeTime(start_ns), is_open=is_open, window_ns=window, within_ns=(1_000_000, 50_000_000))
+    time = SlicedTime(start_ns, NS, NS // 20, NS // 10, 2, 0, seed=1) if in_slices else WholeTime(start_ns)
+    recorder = Recorder(time, is_open=is_open, window_ns=window, within_ns=(1_000_000, 50_000_000))
     link = Connection(Owner(), Inbox())
     closed = []
     now_ns = start_ns
@@ -156,7 +157,11 @@ def heard(rng: random.Random, inbox: Inbox) -> Any:
 async def main() -> None:
     rng, inbox = random.Random(int(sys.argv[1])), Inbox()
     outcomes = [
-        *(counted(rng, is_open=is_open, has_window=has) for is_open in (False, True) for has in (False, True)),
+        *(
+            counted(rng, is_open=is_open, has_window=has_window, in_slices=in_slices)
+            for is_open in (False, True)
+            for has_window, in_slices in ((False, False), (True, False), (False, True))
+        ),
         *(heard(rng, inbox) for _ in range(5_000)),
     ]
     json.dump({"compiled": IS_COMPILED, "outcomes": outcomes}, sys.stdout)
