@@ -69,7 +69,7 @@ def cycle_s(service_time: Counts, think_time_s: float) -> float:
 
 
 class Completions:
-    """When the requests of a task were completed in its slices, by own second, and what they did.
+    """The moments at which the requests of a task were completed in its slices, by own second, and what they did.
 
     Times are kept to 2 ms: 2 KB a second.
     """

@@ -210,7 +210,7 @@ def tables(n: int, *, tie: str, turned: bool = False) -> dict[str, object]:
                 "path": "sql",
                 "reply": {"status": 200, "body": {"columns": columns[::-1], "rows": rows[::-1] if turned else rows}},
             },
-        ]
+        ],
     }
 
 

@@ -270,7 +270,7 @@ def counts(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): counts(item) for key, item in sorted(value.items())}
     if slots := getattr(type(value), "__slots__", None):
-        return {name: counts(getattr(value, name)) for name in slots if name != "waited"}
+        return {name: counts(getattr(value, name)) for name in slots if name not in ("waited", "driver_ns")}
     return value
 
 

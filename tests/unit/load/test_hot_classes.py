@@ -285,6 +285,7 @@ for number in range(50):
 parts = []
 meter._tally = SimpleNamespace(
     requests=0, units=0, in_window=0, in_window_units=0, bytes_sent=0, bytes_received=0, sent=0, due=0, waited=0,
+    driver_ns=0,
     add_status=lambda *of: None,
     part=lambda name: parts.append(name) or SimpleNamespace(requests=0, service_time=counts),
     service_time=(counts := SimpleNamespace(absorb=lambda *of: None)),
