@@ -69,9 +69,9 @@ def cycle_s(service_time: Counts, think_time_s: float) -> float:
 
 
 class Completions:
-    """The moments at which the requests of a task were completed in its slices, by own second, and what they did.
+    """The times at which requests of a task were completed in its slices, by own second, and what they did.
 
-    Times are kept to 2 ms: 2 KB a second.
+    They are kept to 2 ms: 2 KB a second.
     """
 
     def __init__(self, time: SlicedTime) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from esbench.progress.race_state import RunningTask
 
 _FEWEST_SECONDS = 8  # of each side: four blocks
+_FEWEST_CYCLES = 50  # requests of a client in a second: whole ones, which are off by up to one in each slice
 _WIDEST = 4.0  # an interval of a factor of two each way; a wider one says nothing yet
 
 
@@ -32,7 +33,8 @@ def estimate(baseline: RunningTask, contender: RunningTask) -> RunningEstimate |
     """Return the estimate from the own seconds that both sides have measured.
 
     It says how well this task of this round is known, not what another round would find. None while the seconds are
-    too few, if a side does nothing for two of them, and for a task with a target rate: both sides do the same.
+    too few, of requests above 20 ms, which whole seconds do not count well, if a side does nothing for two of them, and
+    for a task with a target rate: both sides do the same.
     """
     from esbench.comparison.stats import interval, of_slices  # numpy: only for those who race sides at once
 
@@ -41,7 +43,7 @@ def estimate(baseline: RunningTask, contender: RunningTask) -> RunningEstimate |
         return None
     first = max(map(min, sides))
     both = range(first + first % 2, min(map(max, sides)) + 1)  # blocks begin at even seconds, as pairs of slices do
-    if len(both) < _FEWEST_SECONDS:
+    if len(both) < _FEWEST_SECONDS or min(side.cycles_per_second for side in (baseline, contender)) < _FEWEST_CYCLES:
         return None
     effect = of_slices(*([side.get(number, (0.0, 0.0))[1] for number in both] for side in sides))
     logs = [float(effect.log_ratio), *map(float, interval(effect))]

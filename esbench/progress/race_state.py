@@ -183,6 +183,11 @@ class RunningTask:
             return None
         return sum(units for units, _ in self.seconds.values()) / (max(self.seconds) - min(self.seconds) + 1)
 
+    @property
+    def cycles_per_second(self) -> float:
+        """The requests of each client in an own second of its current phase; 0 before the first."""
+        return self.so_far.requests / self.task.clients / len(self.seconds) if self.seconds else 0.0
+
     def known_s(self, now_s: float) -> int:
         """Return the number of own seconds that are known: up to the last that was reported, and those so long ago
         that nothing was done in them."""

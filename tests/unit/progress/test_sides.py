@@ -265,11 +265,11 @@ def test_the_view_of_sides_is_cut_to_the_screen(rows: int, clock: Clock) -> None
     assert len(view(progress, [race.side for race in races], 40, rows)) <= max(3, rows - 5)
 
 
-def measured(task_: Task, units: Sequence[float], first: int = 0) -> RunningTask:
+def measured(task_: Task, units: Sequence[float], first: int = 0, cycles: int = 50) -> RunningTask:
     running = RunningTask(task_, 0.0)
     running.begin(0.0, "ops", 2.0)
     for number, count in enumerate(units, first):
-        running.take(second(number, 1, units=count), 2.0 * number)
+        running.take(second(number, cycles * task_.clients, units=count), 2.0 * number)
     return running
 
 
@@ -291,6 +291,7 @@ def test_an_estimate_has_the_spread_of_its_seconds() -> None:
     [
         (measured(GET, [100] * 7), measured(GET, [100] * 20)),  # too few
         (measured(GET, []), measured(GET, [100] * 20)),
+        (measured(GET, [100] * 20, cycles=49), measured(GET, [100] * 20)),  # of more than 20 ms: whole requests
         (measured(GET, [100] * 20), measured(GET, [*[100] * 10, 0, 0, *[100] * 8])),  # it did nothing
         (measured(GET, [100] * 9, first=1), measured(GET, [100] * 9)),  # which leaves six
         (measured(GET, [100] * 12), measured(GET, [10, 10, 900, 900] * 3)),  # from a tenth to nine times as many
