@@ -84,7 +84,7 @@ class Completions:
     def add(self, second: int, completed_at: Counts, requests: int, units: float) -> None:
         """Add counts of an own second: when in it requests were completed (ns since its begin), all of them, and what
         they did. Those that were completed after the slice are in `requests` only."""
-        parts = self._parts.setdefault(second, array("L", bytes(_PARTS * array("L").itemsize)))
+        parts = self._parts.setdefault(second, array("I", bytes(_PARTS * array("I").itemsize)))
         for part, count in by_part(completed_at).items():
             parts[part] += count
         self._requests[second] = self._requests.get(second, 0) + requests
