@@ -21,12 +21,13 @@ from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_option
 from esbench.errors import UsageError
+from esbench.errors.printable import printable
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.loadgen.convert import LoadgenTrack
-    from esbench.loadgen.file import RunnerOptions
+    from esbench.loadgen.file import LoadgenSource, RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
     from esbench.race.options import RaceOptions
     from esbench.race.try_out import Tried
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _FILE = "loadgen.yml"
 _INVALID_STATUS, _ERROR_STATUS = 1, 2  # Loadgen's exit statuses, where its runner asks for them
 _GO_FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
+_ALL = "all"  # of --env
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 _REPLACED = {  # options of Loadgen without effect
     "debug": "failed requests are in the record, with the first reply of each kind",
@@ -90,6 +92,9 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("--cpu", type=int, hidden=True)
 @click.option("--mem", type=int, hidden=True)
 @click.version_option(__version__, "-v", "--version", message="esbench %(version)s")
+@click.option(
+    "--env", "env", metavar="NAME", multiple=True, help="An environment variable that the file may have; again; all."
+)
 @click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
 @click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
 @click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
@@ -102,11 +107,12 @@ def _as_ours(word: str) -> Sequence[str]:
 def load(**flags: Any) -> int:
     """Send what a file of Loadgen says, and keep it as a race."""
     from esbench.loadgen.convert import track_of
-    from esbench.loadgen.file import read_loadgen
+    from esbench.loadgen.file import open_loadgen
 
     with progress_of(flags) as progress:
         check_outputs(flags)
-        loaded = read_loadgen(_path(flags), os.environ)
+        source = open_loadgen(_path(flags))
+        loaded = source.read(_permitted(source, flags["env"], progress))
         track = track_of(loaded, host=_host(flags["target_hosts"]))
         if flags["export_track"] is not None:
             return _export(track, loaded.runner, flags, progress)
@@ -123,6 +129,29 @@ def _path(flags: Mapping[str, Any]) -> Path:
         raise UsageError("FILE and -config name two files: give one of them", where="esbench load")
     path: Path = flags["file"] or flags["config"] or Path(_FILE)
     return path
+
+
+def _permitted(source: LoadgenSource, names: Sequence[str], progress: Progress) -> Mapping[str, str]:
+    """Return the environment variables that a file may have: those that the user names, or agrees to on the terminal.
+
+    What it asks for is no permission: it may be a stranger's, and send them anywhere.
+    """
+    if _ALL in names:
+        return dict(os.environ)
+    if unset := [name for name in names if name not in os.environ]:
+        raise UsageError("is not set in the environment", where=f"--env={unset[0]}")
+    permitted = {name: os.environ[name] for name in names}
+    withheld = [name for name in source.environment_names if name in os.environ and name not in permitted]
+    if not withheld:
+        return permitted
+    if _has_terminal():
+        question = f"{source.path} asks for the environment variables {', '.join(withheld)}"
+        to = ", ".join(map(printable, source.destinations))
+        if _agreed(f"{question}, and sends its requests to {to}: may it have them?", progress):
+            return permitted | {name: os.environ[name] for name in withheld}
+    options = " ".join(f"--env={name}" for name in withheld)
+    progress.warn(f"not taken from the environment: {', '.join(withheld)} ({options} lets the file have them)")
+    return permitted
 
 
 def _host(text: str | None) -> str:
@@ -286,15 +315,24 @@ def _confirmed(failed: Sequence[Tried], progress: Progress) -> bool:
 
     Raises KeyboardInterrupt for Ctrl-C and the end of input.
     """
-    from esbench.events.progress import print_to_stderr
-
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _has_terminal():
         return False
     for tried in failed:
         progress.insist(f"the try-out failed: {tried}")
+    return _agreed("go on all the same?", progress)
+
+
+def _has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _agreed(question: str, progress: Progress) -> bool:
+    """Ask on the terminal; the usual answer is no. Raises KeyboardInterrupt for Ctrl-C and the end of input."""
+    from esbench.events.progress import print_to_stderr
+
     with progress.asking():
         try:
-            return click.confirm("go on all the same?", default=False, err=True)
+            return click.confirm(question, default=False, err=True)
         except click.Abort:
             print_to_stderr("")  # the line of the question ends
             raise KeyboardInterrupt from None

@@ -362,11 +362,14 @@ class _Converter:
 
     def _copied(self, variable: LoadgenVariable, files: dict[str, Path]) -> str:
         """Return the name that a file of values gets in the track's folder."""
-        path = Path(str(variable.keys["path"]))
-        found = next((each for each in (self._file.path.parent / path, path) if each.is_file()), None)
+        path, folder = Path(str(variable.keys["path"])), self._file.path.parent.resolve()
+        found = next((each for each in (folder / path, path.absolute()) if each.is_file()), None)
         if found is None:
             what = f'there is no file "{path}" of values of "{variable.name}"'
-            raise TrackError(what, where=variable.where, hint=f"looked in {self._file.path.parent.resolve()}, too")
+            raise TrackError(what, where=variable.where, hint=f"looked in {folder}, too")
+        if not found.resolve().is_relative_to(folder):  # by a link, too: somebody else may have made the folder
+            what = f'"{path}" of values of "{variable.name}" is outside of the folder of this file'
+            raise TrackError(what, where=variable.where, hint=f"copy it into {folder}")
         name = f"{self._names[variable.name]}{path.suffix or '.txt'}"
         files[name] = found
         return name

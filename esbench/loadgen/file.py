@@ -42,6 +42,7 @@ TYPES: Mapping[str, Sequence[str]] = {  # of variables, with their keys but name
 _OF_ANY = ("name", "type", "replace")
 _VARIABLE_KEYS = (*_OF_ANY, *dict.fromkeys(key for keys in TYPES.values() for key in keys))
 ENV_TAG = re.compile(r"\$\[\[env\.(.*?)\]\]")
+_ORIGIN = re.compile(r"((?:\w+://)?[^/?#]*).*", re.DOTALL)
 _TEMPLATES = ("url", "headers", "body")  # whose environment variables become parameters of the track
 _WITHOUT_EFFECT = (  # they tune how Loadgen measures and logs
     *("log_requests", "log_status_codes", "benchmark_only", "duration_in_us", "no_stats", "no_size_stats"),
@@ -111,7 +112,7 @@ class RunnerOptions:
 
 @dataclass(frozen=True)
 class Environment:
-    """The values of environment variables: those that are set win over the `defaults` of a file."""
+    """The values of environment variables: those that the file may have win over its own `defaults`."""
 
     file: Path
     defaults: Mapping[str, str]
@@ -122,8 +123,8 @@ class Environment:
         if name in self.variables:
             return self.variables[name]
         if name not in self.defaults:
-            hint = f"set it, or give it a value in the file: env: {{{name}: ...}}"
-            raise UsageError(f"the environment variable {name} is not set", where=str(self.file), hint=hint)
+            hint = f"set it and add --env={name}, or give it a value in the file: env: {{{name}: ...}}"
+            raise UsageError(f"the environment variable {name} has no value", where=str(self.file), hint=hint)
         return self.defaults[name]
 
     def within(self, text: str) -> str:
@@ -143,12 +144,49 @@ class LoadgenFile:
     warnings: Sequence[str] = field(default=())
 
 
-def read_loadgen(path: Path, variables: Mapping[str, str]) -> LoadgenFile:
-    """Read a Loadgen file, with the variables of the environment.
+@dataclass(frozen=True)
+class LoadgenSource:
+    """A Loadgen file that was parsed, without values of environment variables: somebody else may have written it."""
 
-    Raises UsageError if it cannot be read, is no YAML file, or an environment variable has no value; TrackError for its
-    faults.
-    """
+    path: Path
+    root: DocumentNode
+
+    @property
+    def environment_names(self) -> Sequence[str]:
+        """The names of the environment variables that the file asks for, in its order."""
+        names = (*ENV_TAG.findall(self.root.rendered.text), *_mapping(self.root, "env"))
+        return tuple(dict.fromkeys(name for name in map(str, names) if name.isidentifier()))
+
+    @property
+    def destinations(self) -> Sequence[str]:
+        """The beginnings of the URLs that requests are sent to, as the file has them."""
+        runner = self.root.get("runner")
+        urls = [runner.get("default_endpoint")] if isinstance(runner, Mapping) else []
+        requests = (item.get("request") for item in _nodes(self.root, "requests"))
+        urls += [request.get("url") for request in requests if isinstance(request, Mapping)]
+        return tuple(dict.fromkeys(_ORIGIN.sub(r"\1", url) for url in urls if isinstance(url, str) and url[:1] != "/"))
+
+    def read(self, variables: Mapping[str, str]) -> LoadgenFile:
+        """Return the file with the values of those environment variables that it may have.
+
+        Raises UsageError if one has no value, TrackError for faults of the file.
+        """
+        defaults = {str(key): _plain(self.root["env"][key]) for key in _mapping(self.root, "env")}
+        environment = Environment(self.path, defaults, variables)
+        root = replace(self.root, value=_with_values(self.root.value, environment.within))
+        runner = root.find("runner")
+        return LoadgenFile(
+            path=self.path,
+            environment=environment,
+            runner=RunnerOptions() if runner is None else _runner(runner),
+            variables=tuple(_variables(root)),
+            requests=tuple(_requests(root)),
+            warnings=tuple(_without_effect(root)),
+        )
+
+
+def open_loadgen(path: Path) -> LoadgenSource:
+    """Parse a Loadgen file. Raises UsageError if it cannot be read or is no YAML file; TrackError for its faults."""
     if path.suffix not in YAML_SUFFIXES:
         raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
     try:
@@ -171,17 +209,7 @@ def read_loadgen(path: Path, variables: Mapping[str, str]) -> LoadgenFile:
         root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
     if not root.get("requests"):
         root.fail("the file has no requests", "requests: is a list of what to send")
-    environment = Environment(path, {str(key): _plain(root["env"][key]) for key in _mapping(root, "env")}, variables)
-    root = replace(root, value=_with_values(root.value, environment.within))
-    runner = root.find("runner")
-    return LoadgenFile(
-        path=path,
-        environment=environment,
-        runner=RunnerOptions() if runner is None else _runner(runner),
-        variables=tuple(_variables(root)),
-        requests=tuple(_requests(root)),
-        warnings=tuple(_without_effect(root)),
-    )
+    return LoadgenSource(path, root)
 
 
 def _with_values(value: Any, within: Callable[[str], str]) -> Any:

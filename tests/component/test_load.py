@@ -139,6 +139,34 @@ def test_a_try_out_that_fails_ends_a_load_without_a_terminal(null_server: NullSe
     loads.run(valid, "-d", "1", "-r", "5", f"--target-hosts={server.url}")
 
 
+def asked(loads: Loads, file: Path, *words: str, question: bytes, answer: str, **environment: str) -> tuple[int, bytes]:
+    """The exit code of a load that asks on the terminal, and what was shown until it had its answer."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "esbench.cli.main", "load", str(file), *words],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={
+            **os.environ,
+            "ESBENCH_HOME": str(loads.folder / "home"),
+            "TERM": "xterm",
+            "COLUMNS": "500",
+            **environment,
+        },
+    )
+    os.close(theirs)
+    shown = b""
+    while question not in shown:
+        shown += os.read(ours, 65536)
+    while select.select([ours], [], [], 0.5)[0]:  # what would be drawn over the question
+        shown += os.read(ours, 65536)
+    os.write(ours, answer.encode())
+    process.communicate(timeout=60)
+    os.close(ours)
+    return process.returncode, shown
+
+
 @pytest.mark.parametrize(
     ("answer", "code", "status"), [("n\n", 1, "failed"), ("y\n", 0, "complete"), ("\4", 130, "cancelled")]
 )
@@ -147,30 +175,27 @@ def test_a_terminal_is_asked_whether_to_go_on(
 ) -> None:
     server = null_server({"rules": [{"path": "/x", "reply": {"status": 500}}]})
     file = write(loads.folder, "requests: [{request: {url: 'http://a/x'}}]")
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "esbench.cli.main", "load", str(file)),
-            *("-d=1", "-r=5", f"--target-hosts={server.url}"),
-        ],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env={**os.environ, "ESBENCH_HOME": str(loads.folder / "home"), "TERM": "xterm"},
-    )
-    os.close(theirs)
-    shown = b""
-    while b"go on all the same?" not in shown:
-        shown += os.read(ours, 65536)
-    while select.select([ours], [], [], 0.5)[0]:  # what would be drawn over the question
-        shown += os.read(ours, 65536)
+    words, question = ("-d=1", "-r=5", f"--target-hosts={server.url}"), b"go on all the same?"
+    found, shown = asked(loads, file, *words, question=question, answer=answer)
     assert shown.rstrip().endswith(b"go on all the same? [y/N]:")
     assert shown.count(b"the try-out failed: GET ") == 1
-    os.write(ours, answer.encode())
-    process.communicate(timeout=60)
-    os.close(ours)
-    assert process.returncode == code, shown
+    assert found == code, shown
     assert loads.record.status == status
+
+
+@pytest.mark.parametrize(("answer", "path"), [("n\n", "/orders/_doc/1"), ("y\n", "/mine/_doc/1")])
+def test_a_terminal_is_asked_which_variables_a_file_may_have(
+    null_server: NullServerFactory, loads: Loads, answer: str, path: str
+) -> None:
+    server = null_server(log=True)
+    url = f"{server.url}/$[[env.INDEX]]/_doc/1"
+    file = write(loads.folder, f"env: {{INDEX: orders, OTHER: x}}\nrequests: [{{request: {{url: '{url}'}}}}]")
+    words, question = ("-d=1", "-r=5"), b"may it have them?"
+    code, shown = asked(loads, file, *words, question=question, answer=answer, INDEX="mine")
+    assert code == 0
+    said = f"asks for the environment variables INDEX, and sends its requests to {server.url}: may it have them? [y/N]:"
+    assert shown.decode().rstrip().endswith(said)
+    assert {line.path for line in server.log()} == {path}
 
 
 def test_an_assert_that_fails_in_the_try_out_ends_a_load(null_server: NullServerFactory, loads: Loads) -> None:
@@ -210,7 +235,9 @@ def test_one_of_several_hosts_that_is_not_there_ends_a_load_with_a_line(
 def test_secrets_of_a_file_are_shown_nowhere(null_server: NullServerFactory, loads: Loads) -> None:
     server = null_server({"rules": [{"path": "/x", "reply": {"status": 500, "body": {"echo": "Bearer hush-hush"}}}]})
     text = "requests: [{request: {url: 'http://a/x', headers: [{Authorization: 'Bearer $[[env.JWT]]'}]}}]"
-    said = loads.run(text, "-d=1", "-r=5", "--yes", "--all", f"--target-hosts={server.url}", JWT="hush-hush")
+    said = loads.run(
+        text, "-d=1", "-r=5", "--yes", "--all", f"--target-hosts={server.url}", "--env=JWT", JWT="hush-hush"
+    )
     kept = "".join(file.read_text() for file in (loads.folder / "home").rglob("*") if file.is_file())
     assert "hush-hush" not in said + kept
 
@@ -274,7 +301,7 @@ def test_the_printed_command_of_an_exported_track_sends_what_the_environment_hol
     server = null_server({"users": {"elastic": "right"}}, log=True)
     text = "requests: [{request: {url: 'http://a/$[[env.I]]', headers: [{Authorization: 'Basic $[[env.TOKEN]]'}]}}]"
     token = base64.b64encode(b"elastic:right").decode()
-    words = ("-d=1", "-r=5", f"--target-hosts={server.url}", f"--export-track={loads.folder / 'made'}")
+    words = ("-d=1", "-r=5", f"--target-hosts={server.url}", f"--export-track={loads.folder / 'made'}", "--env=all")
     said = loads.run(text, *words, I="x/_doc/1", TOKEN=token)
     command = [sys.executable, "-m", "esbench.cli.main", *shlex.split(said.splitlines()[-1])[1:], "--quiet"]
     environment = {"ESBENCH_HOME": str(loads.folder / "home"), "I": "x/_doc/1", "TOKEN": token}

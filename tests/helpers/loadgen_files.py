@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from esbench.loadgen.convert import LoadgenTrack, track_of
-from esbench.loadgen.file import read_loadgen
+from esbench.loadgen.file import open_loadgen
 from esbench.model import Challenge, Track
 from esbench.operations import builtin_operations
 from esbench.track.loader import load_track, read_track
@@ -45,7 +45,7 @@ def write(folder: Path, text: str, name: str = "loadgen.yml") -> Path:
 
 def converted(folder: Path, text: str, host: str = "", **environment: str) -> LoadgenTrack:
     """The track of a file with this text."""
-    return track_of(read_loadgen(write(folder, text), environment), host=host)
+    return track_of(open_loadgen(write(folder, text)).read(environment), host=host)
 
 
 def loaded(folder: Path, track: LoadgenTrack, **params: object) -> Track:

@@ -102,9 +102,49 @@ def test_the_command_of_a_written_track_takes_values_from_the_environment(
     write(folder, "env: {I: orders}\n" + FILE.replace("/x'", f"/$[[env.I]]', {header}"))
     monkeypatch.setenv("I", "x")
     monkeypatch.setenv("TOKEN", "hush-hush")
-    text = said(capsys, "--export-track=made", code=0)
+    text = said(capsys, "--export-track=made", "--env=I", "--env=TOKEN", code=0)
     assert "hush-hush" not in text
     assert raced(text).track_params == {"env_I": "x", "secret_TOKEN": "hush-hush"}
+
+
+ASKS = (
+    "env: {I: orders, GREETING: ''}\nrequests: [{request: {url: 'http://a:1/$[[env.I]]', body: '$[[env.GREETING]]'}}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "sent", "line"),
+    [
+        (
+            (),
+            {},
+            "warning: not taken from the environment: I, GREETING (--env=I --env=GREETING lets the file have them)",
+        ),
+        (("--env=I",), {"env_I": "mine"}, "not taken from the environment: GREETING (--env=GREETING lets the file"),
+        (("--env=GREETING", "--env=I"), {"env_I": "mine", "env_GREETING": "hush"}, "the track is in"),
+        (("--env=all",), {"env_I": "mine", "env_GREETING": "hush"}, "the track is in"),
+    ],
+)
+def test_a_file_gets_no_variable_of_the_environment_without_permission(
+    words: tuple[str, ...],
+    sent: dict[str, str],
+    line: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    esbench_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write(folder, ASKS)
+    monkeypatch.setenv("I", "mine")
+    monkeypatch.setenv("GREETING", "hush")
+    text = said(capsys, "--export-track=made", *words, code=0)
+    assert line in text
+    assert raced(text).track_params == sent
+
+
+@pytest.mark.parametrize("name", ["NOWHERE", "", "A=B", "\0"])
+def test_a_variable_that_is_named_is_set(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ": is not set in the environment" in said(capsys, f"--env={name}")
 
 
 def test_the_command_of_a_written_track_races_it_as_the_flags_say(

@@ -8,11 +8,11 @@ import pytest
 from loadgen_files import PUBLISHED, write
 
 from esbench.errors import EsbenchError
-from esbench.loadgen.file import Identity, read_loadgen
+from esbench.loadgen.file import Identity, open_loadgen
 
 
 def test_the_published_example_is_read(tmp_path: Path) -> None:
-    file = read_loadgen(write(tmp_path, PUBLISHED), {})
+    file = open_loadgen(write(tmp_path, PUBLISHED)).read({})
     assert [each.type for each in file.variables] == ["sequence", "uuid", "now_local", "now_utc", "now_unix", "range"]
     (request,) = file.requests
     assert (request.method, request.url, request.body_repeat_times) == ("POST", "http://192.168.3.188:9206/_bulk", 10)
@@ -35,7 +35,7 @@ requests:
     register: [{a: _ctx.response.body_json.a}]
     sleep: {sleep_in_milli_seconds: 20}
 """
-    file = read_loadgen(write(tmp_path, text), {})
+    file = open_loadgen(write(tmp_path, text)).read({})
     assert file.environment.defaults == {"PORT": "9200", "ON": "true"}
     assert (file.runner.total_rounds, file.runner.no_warm, file.runner.valid_statuses) == (2, True, (200, 404))
     (request,) = file.requests
@@ -94,7 +94,10 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
         ("requests: [{request: {method: GTE, url: /}}]\n", '(did you mean "GET"?'),
         ("requests: [{request: 5}]\n", '"request" must be a mapping, not text'),
         ("runner: {total_rounds: $[[env.N]]}\n" + REQUEST, "not valid YAML"),
-        ("runner:\n  total_rounds: $[[env.N]]\n" + REQUEST, "the environment variable N is not set (set it, or"),
+        (
+            "runner:\n  total_rounds: $[[env.N]]\n" + REQUEST,
+            "the environment variable N has no value (set it and add --env=N, or",
+        ),
         ("variables: [{name: a, type: range, form: 1}]\n" + REQUEST, 'a variable has no "form"'),
         ("env: [a]\n" + REQUEST, '"env" must be a mapping'),
         ("a: [1\n", "loadgen.yml:2: not valid YAML"),
@@ -103,7 +106,7 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
 )
 def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(EsbenchError) as caught:
-        read_loadgen(write(tmp_path, text), {})
+        open_loadgen(write(tmp_path, text)).read({})
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
 
@@ -113,7 +116,7 @@ def test_texts_are_read_as_they_are_written(tmp_path: Path) -> None:
 variables: [{name: a, type: list, data: [true, 010, 1.10, 2024-01-01, null]}]
 requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, headers: [{X-A: 1.0}]}}]
 """
-    file = read_loadgen(write(tmp_path, text), {})
+    file = open_loadgen(write(tmp_path, text)).read({})
     assert file.variables[0].keys["data"] == ["true", "010", "1.10", "2024-01-01", ""]
     assert file.requests[0].basic_auth == Identity("007", "0123")
     assert file.requests[0].headers == {"X-A": "1.0"}
@@ -129,7 +132,7 @@ requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, heade
 )
 def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(EsbenchError) as caught:
-        read_loadgen(tmp_path / name, {})
+        open_loadgen(tmp_path / name).read({})
     assert said in str(caught.value)
 
 
@@ -146,7 +149,7 @@ requests:
     assert: {equals: {_ctx.response.status: "$[[env.STATUS]]"}}
 """
     values = {"ROUNDS": "7", "QUICK": "true", "PASSWORD": "0123", "VALUE": "007", "METHOD": "put"}
-    file = read_loadgen(write(tmp_path, text), values)
+    file = open_loadgen(write(tmp_path, text)).read(values)
     assert (file.runner.total_rounds, file.runner.no_warm) == (7, True)
     assert file.runner.default_basic_auth == Identity("me", "0123")
     assert file.variables[0].keys == {"data": ["007-1"]}
@@ -163,7 +166,7 @@ runner: {total_rounds: -1}
 variables: [{name: a, type: uuid, format: x}]
 requests: [{request: {url: http://a/, execute_repeat_times: -1}}]
 """
-    file = read_loadgen(write(tmp_path, text), {})
+    file = open_loadgen(write(tmp_path, text)).read({})
     assert (file.runner.total_rounds, file.requests[0].execute_repeat_times, file.variables[0].keys) == (0, 1, {})
     assert file.warnings == (
         "path.data, statsd: without effect (esbench load reads env, runner, variables, requests)",

@@ -12,9 +12,9 @@ from compiled import HEADERS, compiled, context, requests
 from loadgen_files import PUBLISHED, challenge, converted, loaded, write
 
 from esbench.cluster.options import Host
-from esbench.errors import EsbenchError
+from esbench.errors import EsbenchError, TrackError
 from esbench.loadgen.convert import LoadgenTrack, track_of
-from esbench.loadgen.file import Identity, read_loadgen
+from esbench.loadgen.file import Identity, open_loadgen
 from esbench.record.secrets import redact
 from esbench.requests.exchange import ClientProgram
 
@@ -107,6 +107,23 @@ requests: [{request: {url: "http://a/$[[user]]"}}]
     assert track.files == {"user.txt": tmp_path / "dict/user.txt"}
     (request,) = first_requests(tmp_path, track)
     assert request.startswith("GET /alice HTTP/1.1")
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/hostname", "../secret.txt", "a/../../secret.txt", "link.txt", "linked/secret.txt"]
+)
+def test_no_file_outside_of_the_folder_is_read(path: str, tmp_path: Path) -> None:
+    folder = tmp_path / "file's"
+    folder.mkdir()
+    (tmp_path / "secret.txt").write_text("hush\n")
+    (folder / "a").mkdir()
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "linked").symlink_to(tmp_path)
+    text = f"variables: [{{name: v, type: file, path: {path}}}]\nrequests: [{{request: {{url: 'http://a/$[[v]]'}}}}]"
+    with pytest.raises(TrackError, match="is outside of the folder of this file") as caught:
+        converted(folder, text)
+    assert caught.value.where.endswith("loadgen.yml:1")
+    assert caught.value.hint == f"copy it into {folder}"
 
 
 def test_names_that_a_track_cannot_have_are_others_there(tmp_path: Path) -> None:
@@ -269,7 +286,7 @@ def test_a_simple_request_has_neither_headers_nor_a_body(tmp_path: Path) -> None
 
 def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     text = "requests: [{request: {url: 'http://a/x'}}]"
-    file = read_loadgen(write(tmp_path, text, 'prod: {{a}} "x" {% 1.yml'), {})
+    file = open_loadgen(write(tmp_path, text, 'prod: {{a}} "x" {% 1.yml')).read({})
     assert loaded(tmp_path, track_of(file)).challenges[0].tasks[0].name == "get-x"
 
 
@@ -362,7 +379,7 @@ requests:
         ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host "$[[host]]" is drawn'),
         (
             "requests: [{request: {url: '$[[env.NOWHERE]]/x'}}]",
-            "the environment variable NOWHERE is not set (set it, or",
+            "the environment variable NOWHERE has no value (set it and add --env=NOWHERE, or",
         ),
         (
             "variables: [{name: a, type: file, path: no.txt}]\nrequests: [{request: {url: 'http://a/'}}]",
