@@ -15,11 +15,11 @@ import math
 from collections.abc import Sequence
 from itertools import takewhile
 
-from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe, excess_of, holds
+from esbench.record.capacity import CLEARLY, FoundCapacity, Probe, SearchTerms, SeenProbe, excess_of, holds
 
 FEWEST_LATE = 5.0  # late requests that are no chance
 MOST_TRIES = 3  # of a rate whose probes are void
-_BY_FAR = 5.0  # times the share that may be late
+_BY_FAR = 5.0  # times the share that may be late; of a longer probe, CLEARLY is far
 _CHANGED = 1.1  # times a rate that missed by far: if it holds, the cluster has changed
 _PATIENCE, _LONGER = 4, 2  # times the first probes: until a miss is believed, and a probe that asks again
 
@@ -70,19 +70,22 @@ def surprise(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | None:
     return _again(terms, rate_per_s) if held and not is_believed else None
 
 
-def doubt(terms: SearchTerms, probes: Sequence[SeenProbe], found: FoundCapacity) -> Probe | None:
-    """Return once more the lowest rate above a result that missed, if it missed by far, and is not yet believed; None
-    if that was void again and again."""
-    above = [number for number, each in enumerate(probes) if _misses(terms, each)]
-    above = [number for number in above if probes[number].probe.rate_per_s >= found.rate_per_s]
+def doubt(terms: SearchTerms, probes: Sequence[SeenProbe], next_or_found: Probe | FoundCapacity) -> Probe | None:
+    """Return once more the lowest rate that missed above a result, or above the next rate near one, if it missed by
+    far: before the search ends, or after two minutes. None once that is believed, or was void again and again."""
+    is_result = isinstance(next_or_found, FoundCapacity)
+    if not is_result and next_or_found.stage != "near":
+        return None
+    from_per_s = next_or_found.rate_per_s
+    above = [n for n, each in enumerate(probes) if _misses(terms, each) and each.probe.rate_per_s >= from_per_s]
     if not above:
         return None
     lowest = min(above, key=lambda number: probes[number].probe.rate_per_s)
-    rate_per_s = probes[lowest].probe.rate_per_s
-    voids = sum(bool(each.void) and each.probe == _again(terms, rate_per_s) for each in probes)
-    if not _misses_by_far(terms, probes[lowest]) or _is_settled(terms, probes[lowest:]) or voids >= MOST_TRIES:
-        return None
-    return _again(terms, rate_per_s)
+    missed, since = probes[lowest], probes[lowest:]
+    again = _again(terms, missed.probe.rate_per_s)
+    is_due = is_result or sum(each.took_s for each in since[1:]) >= _PATIENCE * terms.probe_s
+    is_void = sum(bool(each.void) and each.probe == again for each in since) >= MOST_TRIES
+    return again if _misses_by_far(terms, missed) and is_due and not is_void and not _is_settled(terms, since) else None
 
 
 def _again(terms: SearchTerms, rate_per_s: float) -> Probe:
@@ -110,5 +113,6 @@ def _misses(terms: SearchTerms, seen: SeenProbe) -> bool:
 
 
 def _misses_by_far(terms: SearchTerms, seen: SeenProbe) -> bool:
+    most = CLEARLY if seen.probe.stage == "sustain" else _BY_FAR
     late = max(sum(counts.late) for counts in seen.counts)
-    return not seen.void and (seen.cut_short or (excess_of(terms, seen) > _BY_FAR and late >= FEWEST_LATE))
+    return not seen.void and (seen.cut_short or (excess_of(terms, seen) > most and late >= FEWEST_LATE))

@@ -47,7 +47,7 @@ _HOPELESS = 5.0  # times the share that may be late: no lower rate holds, either
 _NEAREST, _FARTHEST = 0.01, 0.15  # of a probe from the estimate
 _BESIDE = 1.1  # times the rates of its probes: where a curve may cross a limit
 _MOST_STEPS = 3  # of the factor between two probes: to about half or twice the rate
-_SUSPECTED, _MOST_SUSPECTED = 0.2, 15  # p of drift; probes near the estimate until it is left at that
+_SUSPECTED, _MOST_SUSPECTED = 0.1, 15  # p of drift; probes near the estimate until it is left at that
 
 
 def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacity:
@@ -57,11 +57,9 @@ def next_of(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapac
         return again
     probes = counting(terms, seen)
     found = _next_or_hold(terms, probes)
-    if isinstance(found, Probe):
-        return found
     if has_time and (again := doubt(terms, probes, found)) is not None:
         return again
-    return replace(found, changed=has_changed(terms, seen))
+    return found if isinstance(found, Probe) else replace(found, changed=has_changed(terms, seen))
 
 
 def found_so_far(terms: SearchTerms, seen: Sequence[SeenProbe]) -> FoundCapacity | None:
@@ -141,12 +139,14 @@ def _next(terms: SearchTerms, seen: Sequence[SeenProbe]) -> Probe | FoundCapacit
 
 def _bounds(usable: Sequence[SeenProbe], excesses: Sequence[float]) -> tuple[float, float]:
     """Return the highest rate that holds by the excesses of its probes, 0 if none does, and the next one, infinity if
-    all do. None holds from one on that did not when it was held for a longer time."""
-    pairs = list(zip(usable, excesses, strict=True))
-    failed = min(
-        (each.probe.rate_per_s for each, excess in pairs if each.probe.stage == "sustain" and excess > 1),
-        default=math.inf,
-    )
+    all do. None holds from one on that did not when it was held for a longer time, unless a later one did."""
+    failed = math.inf
+    for each, excess in zip(usable, excesses, strict=True):
+        if each.probe.stage == "sustain" and excess > 1:
+            failed = min(failed, each.probe.rate_per_s)
+        elif excess <= 1 and each.probe.rate_per_s >= failed:
+            failed = math.inf
+    pairs = zip(usable, excesses, strict=True)
     below = [(each.probe, min(CLEARLY, excess)) for each, excess in pairs if each.probe.rate_per_s < failed]
     rates_per_s, capped = [probe.rate_per_s for probe, _ in below], [excess for _, excess in below]
     held, over = crossing(rates_per_s, capped, [probe.measured_s for probe, _ in below])

@@ -39,7 +39,7 @@ class SearchTerms:
 class Probe:
     """A rate (1/s) to send, and for how long it is measured (s).
 
-    `stage`: bracket, near or sustain; other: another side of a duel asked for it.
+    `stage`: bracket, near or sustain; again: the rate had missed by far; other: another side of a duel asked for it.
     """
 
     rate_per_s: float
@@ -198,7 +198,8 @@ class FoundCapacity:
 
     @property
     def drifts(self) -> bool:
-        """True if later probes had another share of late requests than earlier ones at the same rate."""
+        """True if later probes had another share of late requests than earlier ones at the same rate, or contradicted
+        them by far."""
         return self.changed or any(curve is not None and curve.drifts for curve in self.curves)
 
 
