@@ -185,6 +185,9 @@ def check_files_without_verdicts(
     for option, name in (("--format", form), ("--report-format", report_format)):
         if name == JUNIT.name:
             raise UsageError(why, where=f"{option}={name}")
+    suffix = report_file.suffix if report_file is not None and report_format is None else ""
+    if format_of_file(suffix, COMPARISON_FORMATS) is JUNIT:
+        raise UsageError(why, where=f"--report-file={report_file}", hint="leave it out, or end it in .md")
     check_report_file(report_file, report_format)
     check_file(html, "--html")
 

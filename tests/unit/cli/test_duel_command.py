@@ -125,10 +125,11 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--plan", "--fail-on=slower"), "--plan: --fail-on does not go with it: a plan has no verdicts"),
         (("--plan", "--html=plan.html"), "--plan: --html does not go with it: a plan has no page"),
         (("--plan", "--format=junit"), "--format=junit: a plan has no verdicts"),
-        (("--plan", "--report-file=x.xml"), 'no format is known for ".xml"'),
+        (("--plan", "--report-file=x.xml"), "--report-file=x.xml: a plan has no verdicts (leave it out"),
         (("--dry-run", "--format=junit"), "--format=junit: a dry run has no verdicts"),
         (("--dry-run", "--report-format=junit"), "--report-format=junit: a dry run has no verdicts"),
-        (("--dry-run", "--report-file=x.xml"), 'no format is known for ".xml"'),
+        (("--dry-run", "--report-file=x.xml"), "--report-file=x.xml: a dry run has no verdicts (leave it out"),
+        (("--dry-run", "--report-file=x.foo"), 'no format is known for ".foo"'),
         (("--contender=exclude-tasks=get-by-id",), "--contender-2: its steps are not those of baseline: get-by-id"),
     ],
 )
