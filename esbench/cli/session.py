@@ -249,7 +249,7 @@ class SessionCommand:
         if gone := [race_id for race_id in races if not self._races.has(race_id)]:
             what = f"{', '.join(gone)} is not there any more"
             raise UsageError(
-                what, where=where, hint="begin a new session; esbench compare a,b,c takes the races that are left"
+                what, where=where, hint="begin a new session; esbench compare a,b,c d,e,f takes the races that are left"
             )
 
     def _first(self, session: RaceSession, side: str) -> RaceRecord | None:

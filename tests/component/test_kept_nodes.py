@@ -7,22 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from guarded import NODE, STUBBORN, is_alive, pids_in, plan_of, start_guard, wait_for
-from races import golden_race, keep
+from guarded import STUBBORN, Keep, is_alive, keeping, wait_for
 
 from esbench.cli.main import run
-from esbench.engine.folders import Folders
-from esbench.engine.kept import KeptNode, KeptNodes, start_of
+from esbench.engine.kept import KeptNode, KeptNodes
 from esbench.errors import EngineError, UsageError
 from esbench.record.locks import RaceLock
 
-Keep = Callable[..., KeptNode]
 RACE, ONE, TWO = (f"{name}-{os.getpid()}" for name in ("race", "one", "two"))  # as root, all homes share a folder
 
 
@@ -32,39 +29,9 @@ def kept(esbench_home: Path) -> KeptNodes:
 
 
 @pytest.fixture
-def keep_node(esbench_home: Path, kept: KeptNodes, tmp_path: Path) -> Iterator[Keep]:
-    """Start a node with its guard, and release it as --keep-node does; at the end all are killed."""
-    groups: list[int] = []
-
-    def start(race_id: str = RACE, name: str = "node-0", code: str = NODE, minute: int = 0) -> KeptNode:
-        if not (esbench_home / "races" / race_id).exists():
-            keep(esbench_home, golden_race(race_id=race_id))
-        logs = esbench_home / "races" / race_id / "logs" / name
-        folder = Folders.of(esbench_home).nodes / race_id / name
-        guard = start_guard({**plan_of(folder, code, logs), "kept": str(kept.file(race_id, name))})
-        pids = pids_in(folder)
-        groups.extend([pids[0], guard.pid])
-        node = KeptNode(
-            race_id=race_id,
-            name=name,
-            distribution="elasticsearch-7.10.2",
-            url="http://127.0.0.1:20390",
-            heap_bytes=512 << 20,
-            kept_at=f"2026-11-21T10:{minute:02}:00.000Z",
-            user=os.geteuid(),
-            group=pids[0],
-            processes={pid: start_of(pid) for pid in pids},
-        )
-        kept.add(node)
-        guard.communicate(b"release\n", timeout=60)
-        return node
-
-    yield start
-    for group in groups:
-        try:
-            os.killpg(group, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+def keep_node(esbench_home: Path) -> Iterator[Keep]:
+    with keeping(esbench_home) as start:
+        yield start
 
 
 def kill_guard(node: KeptNode) -> None:
@@ -90,7 +57,7 @@ def is_gone(node: KeptNode, kept: KeptNodes) -> bool:
 def test_a_kept_node_is_listed_until_it_is_stopped(
     keep_node: Keep, kept: KeptNodes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = keep_node()
+    node = keep_node(RACE)
     assert run(["list", "nodes", "--format=json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["race_id"], row["node"], row["status"], row["address"]) == (RACE, "node-0", "running", node.url)
@@ -104,7 +71,7 @@ def test_a_kept_node_is_listed_until_it_is_stopped(
 
 
 def test_a_node_that_ignores_sigterm_is_killed(keep_node: Keep, kept: KeptNodes) -> None:
-    node = keep_node(code=STUBBORN)
+    node = keep_node(RACE, code=STUBBORN)
     kept.end(node, grace_s=0.2)
     assert is_gone(node, kept)
 
@@ -130,7 +97,7 @@ def test_a_node_that_is_being_raced_is_not_stopped(
 
 
 def test_a_node_whose_guard_was_killed_is_ended_and_cleaned_up(keep_node: Keep, kept: KeptNodes) -> None:
-    node = keep_node()
+    node = keep_node(RACE)
     kill_guard(node)
     assert run(["stop", "last"]) == 0
     assert is_gone(node, kept)
@@ -139,7 +106,7 @@ def test_a_node_whose_guard_was_killed_is_ended_and_cleaned_up(keep_node: Keep, 
 def test_a_node_that_is_gone_with_its_guard_is_listed_once_and_cleaned_up(
     keep_node: Keep, kept: KeptNodes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = keep_node()
+    node = keep_node(RACE)
     kill_guard(node)
     os.killpg(node.group, signal.SIGKILL)
     wait_for(lambda: not node.is_running)
@@ -151,7 +118,7 @@ def test_a_node_that_is_gone_with_its_guard_is_listed_once_and_cleaned_up(
 
 
 def test_another_process_that_has_got_the_pid_is_left_alone(keep_node: Keep, kept: KeptNodes) -> None:
-    node = keep_node()
+    node = keep_node(RACE)
     kill_guard(node)
     os.killpg(node.group, signal.SIGKILL)
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
@@ -168,7 +135,7 @@ def test_another_process_that_has_got_the_pid_is_left_alone(keep_node: Keep, kep
 def test_the_node_of_another_user_is_not_touched(
     keep_node: Keep, kept: KeptNodes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = keep_node()
+    node = keep_node(RACE)
     theirs = replace(node, user=os.geteuid() + 1)
     kept.add(theirs)
     with pytest.raises(EngineError, match="belongs to another user"):

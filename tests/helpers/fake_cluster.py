@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from http import HTTPStatus
 from random import Random
 from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 from answering import AnsweringCluster
+from raw_server import RawServer, Request, reply
 
 from esbench.cluster.client import ClusterInfo
 
@@ -132,3 +135,21 @@ def cluster_of(version: str, indices: Mapping[str, FakeIndex], **faults: int) ->
     distribution, _, number = version.partition("-")
     assert re.fullmatch(r"[\d.]+", number)
     return FakeCluster(ClusterInfo(distribution, number), indices, **faults)
+
+
+def served(cluster: FakeCluster) -> RawServer:
+    """The cluster on a socket."""
+
+    def answer(_: int, request: Request) -> Sequence[bytes]:
+        path, _, query = unquote(request.target).partition("?")
+        info = cluster.info()
+        version = {"number": info.version, "build_hash": "0", "distribution": info.distribution}
+        status, body = 200, {"cluster_name": "c", "cluster_uuid": "u", "version": version}
+        if path != "/":
+            sent = json.loads(request.body or b"null")
+            status, body = cluster.answer(request.method, path, dict(parse_qsl(query)), sent)
+        text = body if isinstance(body, str) else json.dumps(body)
+        headers = ("Content-Type: application/json", "X-elastic-product: Elasticsearch")
+        return [reply(text, f"{status} {HTTPStatus(status).phrase}", *headers)]
+
+    return RawServer(answer)

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from documented import ARTICLES, TRACKS_PAGE, build_articles
 
 from esbench.operations import builtin_operations
 from esbench.race.loading import load_with_python
 from esbench.record.store import RaceStore
 from esbench.track.rendering import RenderContext
 
-PAGE = Path(__file__).parents[2] / "docs" / "tracks.md"
 ESBENCH = str(Path(sys.executable).parent / "esbench")
 CONTEXT = RenderContext(params={}, distribution="elasticsearch", version="7.10.2", now=0.0)
-_BLOCK = re.compile(r"`articles/([\w.]+)`[^`\n]*:\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def build(folder: Path) -> Iterator[Path]:
-    """Add block after block of the page to the files that it names; gives the track after each."""
-    folder.mkdir()
-    for name, block in _BLOCK.findall(PAGE.read_text()):
-        with (folder / name).open("a") as file:
-            file.write(block)
-        yield folder
 
 
 def test_every_block_of_yaml_belongs_to_the_track() -> None:
-    text = PAGE.read_text()
-    assert len(_BLOCK.findall(text)) == text.count("```yaml") >= 6
+    assert len(ARTICLES) == TRACKS_PAGE.read_text().count("```yaml") >= 6
 
 
 def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Path) -> None:
     tasks = []
-    for folder in build(tmp_path / "articles"):
+    for folder in build_articles(tmp_path / "articles"):
         if (folder / "track.yml").is_file() and "schedule:" in (folder / "track.yml").read_text():
             track = load_with_python(folder, CONTEXT, builtin_operations(), tmp_path).track
             tasks.append(len(list(track.challenges[0].tasks)))
@@ -47,7 +34,7 @@ def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Pa
 
 @pytest.mark.node
 def test_the_track_of_the_page_races(tmp_path: Path, home: Path, url: str) -> None:
-    *_, folder = build(tmp_path / "articles")
+    *_, folder = build_articles(tmp_path / "articles")
     done = subprocess.run(
         [
             *(ESBENCH, "race", f"--track-path={folder}", f"--target-hosts={url.removeprefix('http://')}"),

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from documented import BASH, PAGES, ROOT, blocks, commands, page_id, usages
 
 from esbench.cli.command import OSB_COMMANDS, OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
 from esbench.requests.variables import VARIABLE_TYPES
-from esbench.track.library import list_tracks
 
-ROOT = Path(__file__).parents[2]
 BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 _OTHER_COMMANDS = {
     "performance.md": {option for text in BENCHMARKS.values() for option in re.findall(r'"(--[a-z][a-z-]*)"', text)},
     # of `dask worker`
@@ -41,11 +41,7 @@ _OTHER_COMMANDS = {
 }
 
 
-def page_id(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
-def commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, click.Command]]:
+def cli_commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, click.Command]]:
     """Every command by its full name: `esbench list races`."""
     context = click.Context(group)
     yield name, group
@@ -53,12 +49,12 @@ def commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, c
         command = group.get_command(context, child)
         assert command is not None
         if isinstance(command, click.Group):
-            yield from commands(command, f"{name} {child}")
+            yield from cli_commands(command, f"{name} {child}")
         else:
             yield f"{name} {child}", command
 
 
-COMMANDS = dict(commands(esbench))
+COMMANDS = dict(cli_commands(esbench))
 OPTIONS = {option for command in COMMANDS.values() for param in command.params for option in param.opts} | {"--help"}
 OPPOSITES = {option for command in COMMANDS.values() for param in command.params for option in param.secondary_opts}
 
@@ -94,16 +90,44 @@ def test_options_exist(page: Path) -> None:
     assert named <= known
 
 
-@pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_commands_take_the_options_that_they_are_shown_with(page: Path) -> None:
-    for line in re.findall(r"^ *\$? *(esbench .+)$", page.read_text(), re.MULTILINE):
-        words = line.partition("#")[0].split()
-        name = next((" ".join(words[:n]) for n in (3, 2, 1) if " ".join(words[:n]) in COMMANDS), "")
-        assert name, line
+def test_usages_name_commands_and_options_that_exist() -> None:
+    for text, page in usages().items():
+        words = text.split()
+        if words[0] != "esbench" or words[1] == "COMMAND":
+            continue
+        name = next(" ".join(words[:n]) for n in (3, 2, 1) if " ".join(words[:n]) in COMMANDS)
+        assert name != "esbench", f"{page_id(page)}: {text}"
         params = COMMANDS[name].params
-        allowed = {option for param in params for option in (*param.opts, *param.secondary_opts, "--help", "--version")}
-        named = {word.partition("=")[0].strip("[]") for word in words if word.strip("[").startswith("--")}
-        assert named <= allowed, line
+        allowed = {option for param in params for option in (*param.opts, *param.secondary_opts)}
+        assert set(re.findall(r"--[a-z][a-z-]*", text)) <= allowed, f"{page_id(page)}: {text}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_blocks_are_what_a_shell_reads(page: Path) -> None:
+    for block in blocks(page):
+        read = subprocess.run([BASH, "-n"], input=block.text, capture_output=True, text=True, check=False)
+        assert (read.returncode, read.stderr) == (0, ""), f"{page_id(page)}:{block.line}: {read.stderr}"
+
+
+# Programs of others are not run; their kinds are these.
+OTHERS = {"cat", "esrally", "go", "jmeter", "loadgen", "opensearch-benchmark", "pip", "wrk"}
+
+
+def test_programs_beside_esbench_are_known_and_what_they_are_given_exists() -> None:
+    assert {command.words[0] for command in commands()} == {"esbench", "make", "python", "python3", *OTHERS}
+    makefile = (ROOT / "Makefile").read_text()
+    for command in commands():
+        program, *words = command.words
+        if program == "make":
+            assert re.search(rf"^{words[0]}:", makefile, re.MULTILINE), command.place
+        elif program.startswith("python"):
+            assert words[:2] == ["-m", "venv"] or (ROOT / words[0]).is_file(), command.place
+
+
+def test_extras_that_pages_install_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for page in PAGES:
+        assert set(re.findall(r"'\.\[(\w+)\]'", page.read_text())) <= set(extras), page_id(page)
 
 
 def test_the_reference_of_the_command_line_names_every_option_and_command() -> None:
@@ -144,13 +168,6 @@ def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> No
         assert set(named) <= known, page_id(page)
     rows = re.findall(r"^\| (`.+?`) \|", (ROOT / "docs" / "reference" / "variables.md").read_text(), re.MULTILINE)
     assert set(re.findall(r"`([\w-]+)`", " ".join(rows))) == known
-
-
-def test_tracks_in_examples_exist() -> None:
-    known = {track.name for track in list_tracks().tracks}
-    for page in PAGES:
-        for line in re.findall(r"^ *esbench race .+$", page.read_text(), re.MULTILINE):
-            assert set(re.findall(r"--track[= ]([\w-]+)", line)) <= known, f"{page_id(page)}: {line}"
 
 
 def test_the_table_of_distributions_is_the_catalog() -> None:
