@@ -62,6 +62,7 @@ def test_a_change_that_makes_it_slower_fails_the_job(
     assert "p99 service time of get-by-id (few events)" in capsys.readouterr().err or code == 3
 
 
+@pytest.mark.alone  # an objective of 50 ms is held where nothing runs beside it
 @pytest.mark.parametrize(("ms", "code"), [(5, 0), (100, 3)])
 def test_a_task_that_misses_its_objectives_fails_the_job(
     ms: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
