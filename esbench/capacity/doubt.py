@@ -74,7 +74,7 @@ def doubt(terms: SearchTerms, probes: Sequence[SeenProbe], next_or_found: Probe 
     """Return once more the lowest rate that missed above a result, or above the next rate near one, if it missed by
     far: before the search ends, or after two minutes. None once that is believed, or was void again and again."""
     is_result = isinstance(next_or_found, FoundCapacity)
-    if not is_result and next_or_found.stage != "near":
+    if isinstance(next_or_found, Probe) and next_or_found.stage != "near":
         return None
     from_per_s = next_or_found.rate_per_s
     above = [n for n, each in enumerate(probes) if _misses(terms, each) and each.probe.rate_per_s >= from_per_s]
