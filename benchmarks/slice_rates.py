@@ -23,7 +23,7 @@ VARIATIONS = (0.0, 0.1, 0.2, 1.0)
 RATIOS = (0.5, 0.9, 0.97, 1.0, 1.03, 1.1, 2.0)
 RATIOS_OF_CHANCE = (0.5, 1.0, 2.0)  # where most of a median is chance
 LENGTHS_S = (1.0, 2.0, 4.0, 8.0)
-SERVICE_TIMES_S = (0.005, 0.0477, 0.1, 0.25, 0.5, 1.0, 2.0)
+SERVICE_TIMES_S = (0.0477, 0.1, 0.25, 0.5, 1.0, 2.0)
 OF_SLICE = 1 / 3.5  # the longest service time of which there are verdicts
 
 
