@@ -19,11 +19,6 @@ UNTRIED = {
         "there is no null server of SQL; tests/node/test_databases.py races a MariaDB"
     ),
 }
-# A plan is no dry run: two short rounds are raced, on nodes that are null servers. It needs five slices of each side.
-PLANNED = (
-    *("--include-tasks=type:delete-index,type:create-index,get-by-id", "--distribution=./old.tar.gz", "--workers=1"),
-    *("--track-params=documents:1000,warmup_time_period:1", "--warmup=track", "--task-time=12s", "--no-answers"),
-)
 RACES = [command for command in esbench_commands() if command.begins_races]
 
 
@@ -47,16 +42,18 @@ def text_of(command: Command) -> str:
     return " ".join(command.words)
 
 
+def left_out(words: list[str]) -> set[str]:
+    """What a dry run does not go with: JUnit, which is of verdicts, and a plan, which test_duels.py races."""
+    return {"--plan", *(word for word in words if word.startswith("--report-file=") and word.endswith(".xml"))}
+
+
 def begin(command: Command, made: StandIns, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run a command as far as it can be tried; its exit code."""
     for name, value in made.variables(command).items():
         monkeypatch.setenv(name, value)
     words = made.words(command)
-    if "--plan" in words:
-        return run([*words, *PLANNED])
     if "--help" not in words:
-        words = [word for word in words if not word.startswith("--report-file=") or not word.endswith(".xml")]
-        words.append("--dry-run")  # which has no verdicts, so no JUnit
+        words = [word for word in words if word not in left_out(words)] + ["--dry-run"]
     return run(words)
 
 
