@@ -37,7 +37,6 @@ PURE = {
     "measure.verdict",
     "race.interleaving",
     "capacity.curve",
-    "capacity.doubt",
     "capacity.search",
     "comparison.stats",
 }
