@@ -386,7 +386,7 @@ def test_a_start_that_fails_for_a_users_setting_says_so(make: Make) -> None:
 
 
 def test_a_kept_node_lives_on_and_is_announced(make: Make, home: Path) -> None:
-    engine, said = make(race_id="test-kept", keep_node=True)
+    engine, said = make(race_id="test-kept", logs=home / "races" / "test-kept" / "logs", keep_node=True)
     endpoint = engine.start()
     pid = endpoint.settings["pids"][0]
     kept = KeptNodes(home)
