@@ -147,17 +147,18 @@ class OwnSlices:
 
     def _throughput(self, cut_s: float, units: float, lines: Sequence[SecondLine]) -> Throughput:
         time, end_s = self.plan.time, self.task.window.end_s
-        measured_s = time.measured_s(cut_s, end_s)
-        mean = units / measured_s if measured_s > 0 else None
+        seconds = range(math.ceil(cut_s - 1e-9), math.floor(end_s + 1e-9))
         if self._completions is not None:
             mean = self._completions.rate(range(round(cut_s / self.plan.length_s), self.whole), self.cycle_s)
-        done = dict.fromkeys(range(math.ceil(cut_s - 1e-9), math.floor(end_s + 1e-9)), 0.0)
-        for line in lines:
-            if line.second in done:
-                done[line.second] += line.units
-        rates = [units / time.measured_s(second, second + 1) for second, units in done.items()]
-        if self._completions is not None:
-            rates = list(map(self._completions.measured_rate, done))
+            rates = [self._completions.measured_rate(second) for second in seconds]
+        else:
+            measured_s = time.measured_s(cut_s, end_s)
+            mean = units / measured_s if measured_s > 0 else None
+            done = dict.fromkeys(seconds, 0.0)
+            for line in lines:
+                if line.second in done:
+                    done[line.second] += line.units
+            rates = [units / time.measured_s(second, second + 1) for second, units in done.items()]
         if len(rates) < _FEWEST_SECONDS:
             return Throughput(self.task.throughput.unit, mean)
         return Throughput(self.task.throughput.unit, mean, median(rates), min(rates), max(rates))

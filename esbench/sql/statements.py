@@ -8,12 +8,10 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.requests.context import RequestContext
-from esbench.requests.sql_text import Statement, statements_in
+from esbench.requests.sql_text import Statement
 from esbench.requests.templates import Draw, Layout
 from esbench.requests.variables import ValueSource, keep_positions, make_sources
 from esbench.sql.tuples import parameter, whole_text
-
-__all__ = ["Statement", "Values", "counting", "quoted_name", "statements_in"]
 
 
 class Values:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,16 +22,8 @@ def races(esbench_home: Path) -> None:
 
 
 @contextmanager
-def pipe_without_a_reader() -> Iterator[int]:
-    ours, theirs = os.pipe()
-    os.close(ours)
-    yield theirs
-    os.close(theirs)
-
-
-@contextmanager
-def terminal_that_is_gone() -> Iterator[int]:
-    ours, theirs = os.openpty()
+def without_a_reader(opened: Callable[[], tuple[int, int]]) -> Iterator[int]:
+    ours, theirs = opened()
     os.close(ours)
     yield theirs
     os.close(theirs)
@@ -56,11 +48,11 @@ def code_of(
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("buffering", BUFFERING)
-@pytest.mark.parametrize("lost", [pipe_without_a_reader, terminal_that_is_gone])
+@pytest.mark.parametrize("opened", [os.pipe, os.openpty], ids=["closed pipe", "terminal that is gone"])
 def test_an_exit_code_does_not_depend_on_who_reads(
-    lost: Callable[[], AbstractContextManager[int]], buffering: str, command: str, races: None
+    opened: Callable[[], tuple[int, int]], buffering: str, command: str, races: None
 ) -> None:
-    with lost() as descriptor:
+    with without_a_reader(opened) as descriptor:
         assert code_of(command.split(), buffering, stdout=descriptor) == COMMANDS[command]
         assert code_of(command.split(), buffering, stdout=descriptor, stderr=descriptor) == COMMANDS[command]
 
