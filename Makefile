@@ -8,6 +8,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
 # File by file, those named first first: tests that wait for servers and processes leave a core to others.
 SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscope-reorder -m "not alone"
+FIRST := tests/node/test_first_race.py $(wildcard tests/component/test_driver_*.py tests/component/test_race_*.py)
 READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
@@ -15,25 +16,22 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-units test-components test-nodes test-alone sanitized lint locked lock sbom clean
+.PHONY: race test test-all test-commands test-nodes test-alone sanitized lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
 
 test: $(READY)  ## what a change most likely breaks: units, driver and races over sockets, a race and a compare on a node
-	$(PYTEST) $(SIDE_BY_SIDE) tests/node/test_first_race.py $(wildcard tests/component/test_driver_*.py tests/component/test_race_*.py) tests/unit
+	$(PYTEST) $(SIDE_BY_SIDE) $(FIRST) tests/unit
 
 test-all: $(READY)  ## all tests, part by part, whatever fails in an earlier one
-	$(MAKE) --keep-going test-units test-components test-nodes test-alone
+	$(MAKE) --keep-going test test-commands test-nodes test-alone
 
-test-units: $(READY)  ## parts of esbench without input and output
-	$(PYTEST) $(SIDE_BY_SIDE) tests/unit
+test-commands: $(READY)  ## the other tests over real sockets
+	$(PYTEST) $(SIDE_BY_SIDE) $(filter-out $(FIRST),$(wildcard tests/component/test_*.py))
 
-test-components: $(READY)  ## commands and the driver over real sockets
-	$(PYTEST) $(SIDE_BY_SIDE) tests/component
-
-test-nodes: $(READY)  ## races on real nodes, each of which wants a core
-	$(PYTEST) -n 2 --dist loadfile tests/node
+test-nodes: $(READY)  ## the other races on real nodes, each of which wants a core
+	$(PYTEST) -n 2 --dist loadfile $(filter-out $(FIRST),$(wildcard tests/node/test_*.py))
 
 test-alone: $(READY)  ## what measures time, so that nothing may run beside it
 	$(PYTEST) -m alone tests/component
