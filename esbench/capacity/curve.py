@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from esbench.record.capacity import NEAR, LateCounts, LateCurve, batch_dispersion
+from esbench.record.capacity import BY_FAR, NEAR, LateCounts, LateCurve, batch_dispersion
 
 Floats = NDArray[np.float64]
 
 _PRIOR_SLOPE = 10.0  # logits that a rate twice as high adds; the standard deviation is the same
 _NARROWEST = 0.025  # of an interval, to each side
-_FEWEST_FOR_DRIFT, _DRIFT_P = 6, 0.01
+_FEWEST_FOR_DRIFT, _DRIFT_P = 6, 0.05
 _MOST_STEPS, _SMALL_STEP = 100, 1e-9
 _LONGEST_STEP = 2.0  # in logits
 
@@ -48,8 +49,25 @@ def fit(probes: Sequence[LateCounts], most_late: float) -> LateCurve:
         fitted.dispersion,
         sum(sum(probe.late) for probe in probes) / fitted.dispersion,
         len(probes),
-        len(probes) >= _FEWEST_FOR_DRIFT and _drifts(design, probes),
+        drift_p(probes, most_late) < _DRIFT_P,
     )
+
+
+def drift_p(probes: Sequence[LateCounts], most_late: float) -> float:
+    """Return how likely by chance the odds of being late change as they do from probe to probe at the same rate: t test
+    of a term for their order in the curve's regression. 1 below six probes.
+
+    The first ones are left out if they miss by far: a search begins so, and far above its limit a queue does not follow
+    the curve.
+    """
+    probes = list(dropwhile(lambda probe: probe.excess(most_late) > BY_FAR, probes))
+    if len(probes) < _FEWEST_FOR_DRIFT:
+        return 1.0
+    rates, n = np.array([probe.rate_per_s for probe in probes]), len(probes)
+    design = np.column_stack([np.ones(n), rates / rates.mean() - 1, np.linspace(-1.0, 1.0, n)])
+    fitted = _fitted(design, probes)
+    t = float(fitted.coefficients[-1]) / math.sqrt(fitted.covariance[-1, -1])
+    return float(2 * special.stdtr(n - design.shape[1], -abs(t)))
 
 
 def crossing(rates_per_s: Sequence[float], excesses: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
@@ -121,14 +139,6 @@ def _fitted(design: Floats, probes: Sequence[LateCounts]) -> _Fitted:
         squares = (late - due * expected) ** 2 / (due * expected * (1 - expected))
         dispersion = max(dispersion, float(squares.sum()) / df if df > 0 else 1.0)
     return _Fitted(coefficients, np.asarray(dispersion * np.linalg.inv(information)), dispersion)
-
-
-def _drifts(design: Floats, probes: Sequence[LateCounts]) -> bool:
-    """True if the odds of being late change from probe to probe at the same rate: t test of a term for their order."""
-    n, columns = len(probes), design.shape[1] + 1
-    fitted = _fitted(np.column_stack([design, np.linspace(-1.0, 1.0, n)]), probes)
-    t = float(fitted.coefficients[-1]) / math.sqrt(fitted.covariance[-1, -1])
-    return bool(2 * special.stdtr(n - columns, -abs(t)) < _DRIFT_P)
 
 
 def _regression(design: Floats, due: Floats, late: Floats, dispersion: float) -> tuple[Floats, Floats, Floats]:

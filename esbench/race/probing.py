@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from esbench.capacity.search import next_of, next_of_sides
+from esbench.capacity.search import found_so_far, next_of, next_of_sides
 from esbench.errors import RaceError, UsageError, did_you_mean
 from esbench.errors.short import first_of
 from esbench.events.progress import Progress
@@ -154,8 +154,8 @@ class Probing(Steps):
             self._most_late = (
                 () if found.stage == "sustain" else tuple(_CERTAIN * ratio * planned for ratio in most_late)
             )
-            held = next_of(replace(terms, sustain_s=0.0), self._found.probes) if found.stage == "sustain" else None
-            self._found = replace(self._found, found=held if isinstance(held, FoundCapacity) else None)
+            so_far = found_so_far(terms, self._found.probes) if found.stage in ("sustain", "again") else None
+            self._found = replace(self._found, found=so_far)
             yield self._probe(name, found)
             seen = self._seen(found, time.monotonic() - began_s)
             self._found = replace(self._found, probes=(*self._found.probes, seen))

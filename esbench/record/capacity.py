@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 NEAR = 1.4  # times the estimate, or through it: the probes through which its curve is laid
 CLEARLY = 2.0  # times the share that may be late: it does not hold, whatever else a probe may have met
+BY_FAR = 5.0  # times the share that may be late: something was overloaded
 
 _LEAST_PER_S, _LEAST_RATIO = 10.0, 1 / 16
 _OVERLOADED = 0.3  # of the way from the share that may be late to all
@@ -39,7 +40,7 @@ class SearchTerms:
 class Probe:
     """A rate (1/s) to send, and for how long it is measured (s).
 
-    `stage`: bracket, near or sustain; other: another side of a duel asked for it.
+    `stage`: bracket, near or sustain; again: the rate had missed by far; other: another side of a duel asked for it.
     """
 
     rate_per_s: float
@@ -112,6 +113,16 @@ class SeenProbe:
         return tuple(counts.excess(most) for counts, most in zip(self.counts, most_late, strict=True))
 
 
+def excess_of(terms: SearchTerms, seen: SeenProbe) -> float:
+    """Return by how many times a probe had more late requests than an objective allows, of the worst one."""
+    return max(seen.excesses(terms.most_late))
+
+
+def holds(terms: SearchTerms, seen: SeenProbe) -> bool:
+    """True if no objective had more late requests in a probe than it allows."""
+    return excess_of(terms, seen) <= 1
+
+
 @dataclass(frozen=True)
 class LateCurve:
     """The capacity by one objective: the rate (1/s) at which as many requests are late as it allows.
@@ -147,6 +158,7 @@ class FoundCapacity:
     `why`: "precise"; "cliff"; "flat": by how late requests depend on the rate, the budget does not settle it; "out of
     time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
     holds. `binding`: the number of the objective with the lowest capacity. `curves`: by objective, None without one.
+    `changed`: a rate missed by far, and one a tenth above it has held, earlier or later.
     """
 
     why: str
@@ -155,6 +167,7 @@ class FoundCapacity:
     high_per_s: float
     binding: int = 0
     curves: tuple[LateCurve | None, ...] = ()
+    changed: bool = False
 
     @property
     def estimate_per_s(self) -> float | None:
@@ -186,8 +199,9 @@ class FoundCapacity:
 
     @property
     def drifts(self) -> bool:
-        """True if later probes had another share of late requests than earlier ones at the same rate."""
-        return any(curve is not None and curve.drifts for curve in self.curves)
+        """True if later probes had another share of late requests than earlier ones at the same rate, or contradicted
+        them by far."""
+        return self.changed or any(curve is not None and curve.drifts for curve in self.curves)
 
 
 @dataclass(frozen=True)

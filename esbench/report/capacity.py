@@ -186,7 +186,7 @@ def capacity_notices(shown: ShownSearch) -> Iterator[Notice]:
     if shown.found and shown.found.drifts:
         yield Notice(
             "state-drift: later probes had more or fewer late requests than earlier ones at the same rate: the index "
-            "or the node changed while it was searched"
+            "or the node changed while it was searched, or something else ran beside it for a time"
         )
     for each in shown.probes:
         if each.seen.void:
@@ -209,7 +209,8 @@ def capacity_notices(shown: ShownSearch) -> Iterator[Notice]:
 def _is_unheld(shown: ShownSearch) -> bool:
     """True if a race was interrupted before the end of the probe that holds what was found."""
     found, terms = shown.found, shown.search.terms
-    is_held = [each.seen.probe.stage for each in shown.probes[-1:]] == ["sustain"]
+    stages = [each.seen.probe.stage for each in shown.probes if each.seen.probe.stage != "again"]
+    is_held = stages[-1:] == ["sustain"]
     is_to_be_held = found is not None and found.was_found and terms is not None and terms.sustain_s > 0
     return is_to_be_held and not is_held and shown.record.status != "complete"
 

@@ -37,6 +37,7 @@ PURE = {
     "measure.verdict",
     "race.interleaving",
     "capacity.curve",
+    "capacity.doubt",
     "capacity.search",
     "comparison.stats",
 }

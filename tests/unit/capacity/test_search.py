@@ -8,23 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from queues import BATCHES, Server, queue
+from queues import BATCHES, OVERHEAD_S, Server, cliff, queue, search, usable
 
 from esbench.capacity.curve import bounded, fit
-from esbench.capacity.search import next_of
+from esbench.capacity.search import found_so_far, next_of
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
-
-OVERHEAD_S = 6.0
-
-
-def cliff(at_per_s: float) -> Server:
-    """Return a server that is never late up to a rate, and always above it."""
-
-    def probe(rate_per_s: float, measured_s: float, _: float) -> LateCounts:
-        due = (int(rate_per_s * measured_s / BATCHES),) * BATCHES
-        return LateCounts(rate_per_s, due, due if rate_per_s > at_per_s else (0,) * BATCHES)
-
-    return probe
 
 
 def slow_when_idle(rng: np.random.Generator, at_per_s: float) -> Server:
@@ -56,22 +44,6 @@ def bisection(server: Server, closed_per_s: float) -> tuple[float, float, float]
         else:
             rate_per_s = math.sqrt(passed * failed)
     return passed, failed, took_s
-
-
-def search(server: Server, terms: SearchTerms) -> tuple[FoundCapacity, list[SeenProbe]]:
-    """Search a server's capacity; probes that are certain end early, as they do in races."""
-    seen: list[SeenProbe] = []
-    while isinstance(found := next_of(terms, seen), Probe):
-        counts = server(found.rate_per_s, found.measured_s, sum(each.took_s for each in seen))
-        late = np.cumsum(counts.late)
-        certain = np.flatnonzero(late > 20 * terms.most_late[0] * sum(counts.due))
-        cut_short = bool(certain.size) and found.stage != "sustain"
-        batches = int(certain[0]) + 1 if cut_short else BATCHES
-        counts = LateCounts(found.rate_per_s, counts.due[:batches], counts.late[:batches])
-        took_s = found.measured_s * batches / BATCHES + OVERHEAD_S
-        seen.append(SeenProbe(found, (counts,), took_s, cut_short=cut_short))
-        assert len(seen) < 100
-    return found, seen
 
 
 @pytest.mark.parametrize("service_per_s", [500.0, 2000.0])
@@ -160,7 +132,8 @@ def test_of_a_cliff_the_last_rate_that_held_and_the_first_that_did_not_are_found
     found, seen = search(cliff(800.0), SearchTerms((0.01,), closed_per_s=1000.0))
     assert found.why == "cliff"
     assert found.low_per_s <= 800 < found.high_per_s <= 1.05 * found.low_per_s
-    assert (seen[-1].probe.stage, seen[-1].probe.rate_per_s) == ("sustain", found.low_per_s)
+    last = [(each.probe.stage, each.probe.rate_per_s) for each in seen[-2:]]
+    assert last == [("sustain", found.low_per_s), ("again", found.high_per_s)]
 
 
 def test_a_server_that_becomes_slower_while_it_is_searched_drifts() -> None:
@@ -192,14 +165,6 @@ def test_a_void_probe_is_repeated_twice_and_then_the_rate_is_out_of_reach() -> N
     found = next_of(terms, [void, void, void])
     assert isinstance(found, FoundCapacity)
     assert (found.why, found.rate_per_s) == ("at least", 0.0)
-
-
-def usable(
-    rate_per_s: float, late_ratio: float, stage: str = "bracket", *, void: str = "", measured_s: float = 30.0
-) -> SeenProbe:
-    due = round(2 * rate_per_s)
-    counts = LateCounts(rate_per_s, (due,) * BATCHES, (round(due * late_ratio),) * BATCHES)
-    return SeenProbe(Probe(rate_per_s, measured_s, stage), (counts,), measured_s + 6.0, void)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +203,8 @@ def test_the_cliff_below_one_that_did_not_hold_is_held_too() -> None:
     while isinstance(found := next_of(terms, seen), Probe):
         seen.append(SeenProbe(found, (server(found.rate_per_s, found.measured_s, 0.0),), found.measured_s))
     assert found.why == "cliff"
-    assert seen[-1].probe == Probe(found.low_per_s, terms.sustain_s, "sustain")
+    assert seen[-2].probe == Probe(found.low_per_s, terms.sustain_s, "sustain")
+    assert seen[-1].probe == Probe(found.high_per_s, 60.0, "again")
 
 
 def test_a_capacity_that_is_overloaded_while_it_is_held_is_searched_again() -> None:
@@ -248,9 +214,14 @@ def test_a_capacity_that_is_overloaded_while_it_is_held_is_searched_again() -> N
     while isinstance(asked := next_of(terms, seen), Probe) and asked.stage != "sustain":
         seen.append(SeenProbe(asked, (server(asked.rate_per_s, asked.measured_s, 0.0),), asked.measured_s))
     assert isinstance(asked, Probe)
-    again = next_of(terms, [*seen, usable(asked.rate_per_s, 0.6, "sustain", measured_s=120.0)])
-    assert isinstance(again, Probe)
-    assert again.rate_per_s < asked.rate_per_s
+    held_per_s = asked.rate_per_s
+    seen.append(usable(held_per_s, 0.6, "sustain", measured_s=120.0))
+    slower = cliff(held_per_s / 2)
+    while isinstance(asked := next_of(terms, seen), Probe):
+        assert asked.rate_per_s <= held_per_s
+        seen.append(SeenProbe(asked, (slower(asked.rate_per_s, asked.measured_s, 0.0),), asked.measured_s))
+    assert asked.low_per_s <= held_per_s / 2 < asked.high_per_s
+    assert asked.drifts
 
 
 def test_a_probe_that_was_lucky_does_not_hold_above_several_that_missed() -> None:
@@ -298,8 +269,8 @@ def test_a_cliff_is_of_the_objective_that_it_misses() -> None:
         late, errors = usable(rate_per_s, 0.0), usable(rate_per_s, failed)
         return replace(late, counts=(*late.counts, *errors.counts))
 
-    found = next_of(terms, [both(800.0, 0.0), both(839.0, 0.5)])
-    assert isinstance(found, FoundCapacity)
+    found = found_so_far(terms, [both(800.0, 0.0), both(839.0, 0.5)])
+    assert found is not None
     assert (found.why, found.binding) == ("cliff", 1)
 
 
@@ -338,9 +309,11 @@ def test_a_void_probe_of_the_result_is_repeated_twice() -> None:
     terms = SearchTerms((0.01,), closed_per_s=1000.0)
     seen = [usable(800.0, 0.0), usable(839.0, 1.0)]
     assert next_of(terms, seen) == Probe(800.0, terms.sustain_s, "sustain")
-    seen += [usable(800.0, 0.0, "sustain", void="late")] * 2
+    seen += [usable(800.0, 0.0, "sustain", void="late", measured_s=120.0)] * 2
     assert next_of(terms, seen) == Probe(800.0, terms.sustain_s, "sustain")
-    found = next_of(terms, [*seen, seen[-1]])
+    seen.append(seen[-1])
+    assert next_of(terms, seen) == Probe(839.0, 60.0, "again")
+    found = next_of(terms, [*seen, usable(839.0, 1.0, "again")])
     assert isinstance(found, FoundCapacity)
     assert found.why == "cliff"
 
