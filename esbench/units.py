@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from esbench.errors import UsageError
+from esbench.errors.short import beginning
 
 _NUMBER_UNIT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*((?:[^\W\d_]|/).*?)?\s*")
 _SECONDS = {
@@ -33,6 +34,8 @@ _RATE_UNITS = {
 }
 _BYTES_OF_A_RATE = re.compile(r"([kmg]?)i?b|bytes?", re.IGNORECASE)
 PERCENT = "%"  # a unit of rates
+_LARGEST = 1e18  # of a number with a unit: what is counted in them has 64 bits
+_LONGEST_S = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,14 @@ def parse_duration(value: object, where: str = "") -> float:
     """Return seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h".
 
     The units are ns, us, ms, s, sec, m (minutes), min, h and d, in lower case. Raises UsageError, which begins with
-    `where`, for anything else, and for a negative number.
+    `where`, for anything else, for a negative number, and for more than ten years.
     """
     number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
     if unit and unit not in _SECONDS:
         raise UsageError(f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}")
-    return number * _SECONDS[unit or "s"]
+    if (seconds := number * _SECONDS[unit or "s"]) > _LONGEST_S:
+        raise UsageError(f'"{_shown(value)}" is longer than ten years', where=where, hint='say 30, "500ms" or "5m"')
+    return seconds
 
 
 def parse_rate(value: object, where: str = "") -> Rate:
@@ -129,15 +134,21 @@ def _split(value: object, where: str, what: str, hint: str) -> tuple[float, str]
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise UsageError(f"{value!r} is not {what}", where=where, hint=hint)
     if isinstance(value, int | float):
-        if not math.isfinite(value):
-            raise UsageError(f"{value} is not {what}", where=where, hint=hint)
+        if not abs(value) <= _LARGEST:
+            raise UsageError(f"{_shown(value)} is not {what}", where=where, hint=hint)
         if value < 0:
             raise UsageError(f"{what} cannot be negative: {value!r}", where=where, hint=hint)
         return float(value), ""
     match = _NUMBER_UNIT.fullmatch(value)
-    if match is None or not math.isfinite(float(match[1])):
-        raise UsageError(f'"{value}" is not {what}', where=where, hint=hint)
+    if match is None or not float(match[1]) <= _LARGEST:
+        raise UsageError(f'"{_shown(value)}" is not {what}', where=where, hint=hint)
     return float(match[1]), match[2] or ""
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message has it, however long it is: a number of 5,000 digits is not written out."""
+    is_long = isinstance(value, int) and abs(value) > _LARGEST
+    return f"a number above {_LARGEST:g}" if is_long else beginning(str(value), 60)
 
 
 def format_duration(seconds: float) -> str:

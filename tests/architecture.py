@@ -20,7 +20,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "races": ("race", "publish", "progress", "hosts", "worker", "null_server", "engine"),
     "tracks and load": ("rally_python", "sql", "track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
-    "words of all": ("model", "units", "registry", "errors"),
+    "words of all": ("model", "units", "registry", "errors", "numbers"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)
 

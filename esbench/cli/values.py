@@ -20,6 +20,7 @@ from esbench.errors import UsageError, did_you_mean
 from esbench.errors.json_faults import json_fault
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
+from esbench.numbers import read_number
 from esbench.record.secrets import HIDDEN, Redactor, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
@@ -240,10 +241,17 @@ def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[st
     text = value.strip()
     document = _json(text, where, folders, opening="{")
     if document is None:
-        return {name: read(item) for name, item in _pairs(text, where)}
+        return {name: _read_as(read, name, item, where) for name, item in _pairs(text, where)}
     if not isinstance(document, dict):
         raise UsageError(f"expected a JSON object, not {_kind(document)}", where=where, hint=_OBJECT)
     return document
+
+
+def _read_as(read: Callable[[str], Any], name: str, text: str, where: str) -> Any:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}", where=where) from None
 
 
 def _host(given: object, where: str) -> str:
@@ -265,7 +273,12 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
-        return json.loads(text, object_pairs_hook=partial(_object, where=source))
+        return json.loads(
+            text,
+            object_pairs_hook=partial(_object, where=source),
+            parse_int=read_number,
+            parse_float=read_number,
+        )
     except ValueError:
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
@@ -381,9 +394,7 @@ def _number_or_percent(text: str) -> int | float | str | None:
 
 
 def _number(text: str) -> int | float | None:
-    if _INT.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else None
+    return read_number(text) if _INT.fullmatch(text) or _FLOAT.fullmatch(text) else None
 
 
 def _kind(document: object) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from esbench.numbers import TOO_LARGE, read_number
+
 EMPTY = "it is empty"
 NO_VALUE = "a value is missing"
 COMMENT = "a comment"
@@ -86,6 +88,8 @@ class _Reader:
                 return self._unexpected(word, offset)
             if word[0] == '"' and not token["end"]:
                 return self._within_text(offset, token.end())
+            if _is_too_large(word):
+                return self._fault(TOO_LARGE, offset)
             self._last, self._last_offset = word, offset
         end = len(self._text.rstrip())
         if end == 0:
@@ -93,7 +97,7 @@ class _Reader:
         if self._open:
             what = f"it ends too early, and does not close the {self._opener}"
             return self._fault(what, end, f"write {_CLOSERS[self._opener]}", self._open[-1])
-        return self._fault("a number is too long", 0)  # the only JSON that Python refuses
+        return self._fault("it cannot be read", 0)
 
     def _fault(self, what: str, offset: int, hint: str = "", opener: int | None = None) -> JsonFault:
         """Return the fault at an offset; `opener` is the offset of the bracket that the message refers to."""
@@ -176,6 +180,16 @@ class _Reader:
             case "\n" | "\r":
                 return self._fault("a line break within text", end)
         return self._fault("a control character within text", end)
+
+
+def _is_too_large(word: str) -> bool:
+    if word[0] not in "-0123456789":
+        return False
+    try:
+        read_number(word)
+    except ValueError as error:
+        return str(error) == TOO_LARGE
+    return False
 
 
 def _shown(word: str) -> str:

@@ -16,10 +16,12 @@ import yaml
 
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
+from esbench.numbers import read_number
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
 
 Path = tuple[str | int, ...]
+_MOST_VALUES = 1_000_000  # that aliases may add to a document
 _TEMPLATE_REMEDIES = {
     COMMENT: "JSON has none: remove it, or write {# ... #}",
     SINGLE_QUOTES: 'write "...", in a template {{ ... | tojson }}',
@@ -46,6 +48,13 @@ class _Yaml(yaml.CSafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # none of PyYAML's, which are of YAML 1.1
 
+    def get_single_node(self) -> yaml.Node | None:
+        """Return the document. ConstructorError for aliases that stand for very many values, or in what they name."""
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _refuse_bombs(node)
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
@@ -57,6 +66,33 @@ class _Yaml(yaml.CSafeLoader):
             seen.add(key.value)
         self.flatten_mapping(node)
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
+
+
+def _refuse_bombs(root: yaml.Node) -> None:
+    """Count what each node stands for with its aliases: 600 bytes may name each other up to billions of values."""
+    values: dict[int, int] = {}  # by node; 0 while those inside are counted
+    pending = [(root, False)]
+    while pending:
+        node, is_counted = pending.pop()
+        inside = _inside(node)
+        if is_counted:
+            values[id(node)] = count = 1 + sum(values[id(each)] for each in inside)
+            if count > _MOST_VALUES + len(values):
+                problem = f"its aliases stand for {count:,} values or more"
+                raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        elif id(node) not in values:
+            values[id(node)] = 0
+            pending.append((node, True))
+            pending += [(each, False) for each in inside]
+        elif not values[id(node)]:
+            problem = "an alias stands inside of what it names"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def _inside(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _mapping(loader: _Yaml, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -73,12 +109,15 @@ for _tag, _pattern, _first in (
     _Yaml.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
-def _integer(loader: _Yaml, node: yaml.ScalarNode) -> int:
-    return int(node.value, 16) if node.value.startswith("0x") else int(node.value)
+def _number(loader: _Yaml, node: yaml.ScalarNode) -> int | float:
+    try:
+        return read_number(node.value)
+    except ValueError as error:
+        raise yaml.constructor.ConstructorError(None, None, str(error), node.start_mark) from None
 
 
-_Yaml.add_constructor("tag:yaml.org,2002:int", _integer)
-_Yaml.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+_Yaml.add_constructor("tag:yaml.org,2002:int", _number)
+_Yaml.add_constructor("tag:yaml.org,2002:float", _number)
 _Yaml.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
@@ -148,7 +187,7 @@ def parse(rendered: Rendered) -> DocumentNode:
 
 def _parse_json(rendered: Rendered) -> Any:
     try:
-        return json.loads(rendered.text, parse_constant=_no_constant)
+        return json.loads(rendered.text, parse_constant=_no_constant, parse_int=read_number, parse_float=read_number)
     except ValueError:
         fault = json_fault(rendered.text)
     what, hint = fault.what, _TEMPLATE_REMEDIES.get(fault.what, fault.hint)

@@ -364,7 +364,7 @@ class _Loader(jinja2.BaseLoader):
         return self._files.source(template).text, self.PREFIX + template, None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Return why a template failed; Python's words say little of nesting and memory."""
     if isinstance(error, RecursionError | SyntaxError):
         return "it is nested too deeply"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +102,26 @@ def test_a_scraper_that_goes_away_says_nothing_on_the_terminal(
         gone.sendall(b"GET /metrics HT")
     assert ask(endpoint).status == 200
     assert capfd.readouterr() == ("", "")
+
+
+def test_connections_that_ask_nothing_are_few_and_end(endpoint: MetricsEndpoint) -> None:
+    host, port = endpoint.url.removeprefix("http://").removesuffix("/metrics").rsplit(":", 1)
+    before = threading.active_count()
+    idle = [socket.create_connection((host, int(port)), 10) for _ in range(50)]
+    try:
+        for each in idle[:8]:
+            each.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        for refused in idle[8:]:
+            assert refused.recv(1) == b""
+        assert threading.active_count() <= before + 16  # a thread and a timer each
+        for each in idle[:8]:
+            each.settimeout(30)
+            with contextlib.suppress(ConnectionResetError):
+                assert b"200 OK" not in each.recv(100)
+    finally:
+        for each in idle:
+            each.close()
+    assert ask(endpoint).status == 200
 
 
 def test_buckets_that_nobody_serves_are_refused() -> None:

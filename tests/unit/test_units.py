@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -219,3 +220,18 @@ def test_a_ratio_that_may_mean_two_things_is_refused(text: str, hint: str) -> No
         parse_ratio(text, "--max-error-rate")
     assert caught.value.where == "--max-error-rate"
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("value", ["3651d", 1e9, "1e17s", 10**400, math.inf, "1e400", "9" * 5_000, "9" * 25 + "h"])
+def test_a_duration_beyond_ten_years_is_one_short_line(value: object) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_duration(value, "time-period")
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("read", [parse_size, parse_rate])
+@pytest.mark.parametrize("value", [10**400, 1e300, "1e300", "1e300 TB", "9" * 5_000])
+def test_sizes_and_rates_that_nobody_has_are_one_short_line(read: Callable[[object], object], value: object) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(value)
+    assert len(str(caught.value)) < 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import socketserver
@@ -25,6 +26,7 @@ OPTION = "--metrics-port"
 _LOOPBACK = "127.0.0.1"
 _EXAMPLE = "say 9108 for this host alone, or 0.0.0.0:9108"
 _ASK_S = 0.1  # how often the server looks whether it is to end
+_MOST_CONNECTIONS, _LONGEST_S = 8, 10.0  # at a time, and of one: each has a thread of the process that measures
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,27 @@ def _listen(address: Address, app: Callable[..., Any]) -> WSGIServer:
 
     class Server(ThreadingWSGIServer):
         address_family = family
+        request_queue_size = _MOST_CONNECTIONS
+
+        def __init__(self, *args: Any) -> None:
+            self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+            super().__init__(*args)
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            if self._free.acquire(blocking=False):
+                super().process_request(request, client_address)
+            else:
+                self.shutdown_request(request)
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            end = threading.Timer(_LONGEST_S, _cut, [request])
+            end.daemon = True
+            end.start()
+            try:
+                super().process_request_thread(request, client_address)
+            finally:
+                end.cancel()
+                self._free.release()
 
         def server_bind(self) -> None:
             socketserver.TCPServer.server_bind(self)  # http.server's would look up the host's name first
@@ -125,6 +148,11 @@ def _listen(address: Address, app: Callable[..., Any]) -> WSGIServer:
     except OSError as error:
         hint = "another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else _EXAMPLE
         raise UsageError(f"cannot listen at {address}: {error.strerror}", where=OPTION, hint=hint) from error
+
+
+def _cut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Quiet(WSGIRequestHandler):

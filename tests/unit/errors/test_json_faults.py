@@ -53,7 +53,7 @@ from esbench.errors.json_faults import json_fault
         ('{"a": 1 # one\n}', "a comment, line 1 column 9", "JSON has none: remove it"),
         ("[True]", "True is written true, line 1 column 2", "in a template: {{ ... | tojson }}"),
         ("[1, -Infinity]", "-Infinity is not a number there, line 1 column 5", "write a number, or null"),
-        ("[" + "9" * 5_000 + "]", "a number is too long, line 1 column 1", ""),
+        ("[1,\n" + "9" * 5_000 + "]", "a number is too large, line 2 column 1", ""),
         (b'{"a": 1,}', "nothing follows this comma, line 1 column 8", "remove it"),
         (b'{"\xff": 1}', "byte 2 is not UTF-8 text, line 1 column 1", "save it as UTF-8"),
     ],
@@ -91,7 +91,7 @@ def test_whatever_python_refuses_has_a_fault_and_nothing_else_has() -> None:
             json.loads(mutated)
         except json.JSONDecodeError:
             refused += 1
-            assert what != "a number is too long", mutated
+            assert what != "it cannot be read", mutated
         else:
-            assert what == "a number is too long", mutated
+            assert what == "it cannot be read", mutated
     assert 1_000 < refused < 5_000

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from track_files import load, write_track
 
-from esbench.errors import TrackError
+from esbench.errors import TrackError, UsageError
+from esbench.track.document import read_yaml
 from esbench.track.limits import LimitExceeded, limited
 
 TRACK = """
@@ -53,6 +54,7 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
         ("{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "nested too deeply"),
         ("{{ other | default(1e999) }}", "inf"),
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deeply"),
+        ("{% if (('a' * 3000000) | wordwrap(1)) %}{% endif %}", "more than 5 s of CPU time"),
         ("{% for a in range(99999) %}{{ 'x' * 1000 }}{% endfor %}", "more than 16,000,000 characters"),
     ],
 )
@@ -121,3 +123,31 @@ def test_document_files_are_files_of_the_track(tmp_path: Path, name: str) -> Non
     corpora = f"corpora: [{{name: docs, documents: [{{source-file: {name}, document-count: 1}}]}}]"
     with pytest.raises(TrackError, match="is outside of the folder of the track"):
         load(write_track(tmp_path, TRACK % ("", "", "words.txt") + corpora, words__txt="a"))
+
+
+def aliases(levels: int) -> str:
+    """A search body of nine elements, each of which is nine elements ..., by a few hundred bytes."""
+    lists = [f"b{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join(["b0: &a0 [x, x, x, x, x, x, x, x, x]", *lists])
+
+
+def test_aliases_that_stand_for_very_many_values_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r"track\.yml:7: not valid YAML: its aliases stand for 5,380,\d+ values"):
+        load(write_track(tmp_path, aliases(12)))
+    with pytest.raises(UsageError, match=r"of me:7: not valid YAML: its aliases stand for"):
+        read_yaml(aliases(12), "of me")
+    assert len(read_yaml(aliases(5), "of me")["b4"]) == 9
+
+
+def test_an_alias_inside_of_what_it_names_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match=r"track\.yml:1: not valid YAML: an alias stands inside of what it names"):
+        load(write_track(tmp_path, "a: &a {b: [*a]}"))
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 350, "0x" + "f" * 300, "1e400", "-1e999"])
+@pytest.mark.parametrize("suffix", [".yml", ".json"])
+def test_a_number_that_no_float_holds_is_refused_with_its_line(tmp_path: Path, number: str, suffix: str) -> None:
+    if suffix == ".json" and number.startswith("0x"):
+        return
+    with pytest.raises(TrackError, match=rf"track\{suffix}:2: not valid (YAML|JSON): a number is too large"):
+        load(write_track(tmp_path, f'{{"description": "a",\n"version": {number}}}', suffix))
