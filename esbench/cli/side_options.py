@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from esbench.cli.command import CapacityText, MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
-from esbench.cli.values import FILES, parse_clusters, parse_mapping, parse_paths, parse_words
+from esbench.cli.values import FILES, FROM_ENVIRONMENT, parse_clusters, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
@@ -251,7 +251,8 @@ def _hidden(word: str) -> str:
 def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple[str, ...]:
     """Return the words of a resumed session, with the secrets that are given again since they were not stored.
 
-    Raises UsageError if another word is given, or a secret is missing.
+    Raises UsageError if another word is given, if a secret is missing, and if a word that reads a variable of the
+    environment is not given again: others may have written the session's file.
     """
     again = dict(zip(hidden(given), given, strict=True))
     for word in again:
@@ -260,7 +261,10 @@ def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple
             raise UsageError(f'the session did not begin with "{word}"', where=where, hint=f"its options: {began}")
     words = tuple(again.get(word, word) for word in kept)
     for word in words:
+        name = word.partition("=")[0]
         if HIDDEN in word:
-            name = word.partition("=")[0]
             raise UsageError(f'secrets are not kept: give "{name}" once more', where=where)
+        if FROM_ENVIRONMENT in word and word not in again.values():
+            what = f'"{name}" reads a variable of the environment, which is not read unless you give it again'
+            raise UsageError(what, where=where, hint=f"--{shlex.quote(word)}")
     return words

@@ -32,7 +32,7 @@ _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": No
 _QUOTES = "'\""
 _YAML = (".yml", ".yaml")
 FILES = (".json", *_YAML)
-_ENVIRONMENT = "env:"
+FROM_ENVIRONMENT = "env:"
 ALL_CLUSTERS = "*"
 _QUOTED = "put quotes around a value that has a comma: \"name:'a,b'\""
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
@@ -228,9 +228,9 @@ def client_options_of_clusters(values: Sequence[str], clusters: Sequence[str]) -
 
 
 def _from_environment(given: Any, where: str) -> Any:
-    if not isinstance(given, str) or not given.startswith(_ENVIRONMENT):
+    if not isinstance(given, str) or not given.startswith(FROM_ENVIRONMENT):
         return given
-    variable = given.removeprefix(_ENVIRONMENT)
+    variable = given.removeprefix(FROM_ENVIRONMENT)
     if not (value := os.environ.get(variable)):
         raise UsageError(f'the environment variable "{variable}" is not set', where=where, hint="export it")
     return value

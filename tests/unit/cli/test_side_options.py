@@ -166,6 +166,14 @@ def test_secrets_are_given_again_when_a_session_goes_on() -> None:
         with_secrets(kept, (), "--resume=x")
 
 
+def test_a_variable_of_the_environment_is_read_only_if_it_is_named_again() -> None:
+    word = "track-params=key:env:CLOUD_KEY"
+    assert with_secrets((word,), (word,), "--resume=x") == (word,)
+    with pytest.raises(UsageError, match='"track-params" reads a variable of the environment') as caught:
+        with_secrets((word,), (), "--resume=x")
+    assert caught.value.hint == f"--{word}"
+
+
 def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
     assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
     with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
