@@ -11,7 +11,7 @@ _MOST_DIGITS = 400  # Python takes long to read more, or refuses them
 def read_number(text: str) -> int | float:
     """Return the number that a text of YAML or JSON says: 12, -1.5e3, 0xff.
 
-    Raises ValueError if it is none, and if no float holds it (1.8e308).
+    Raises ValueError for other text, and for a number that no float holds (1.8e308).
     """
     if len(text) > _MOST_DIGITS:
         raise ValueError(TOO_LARGE)
