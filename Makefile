@@ -8,7 +8,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
 # File by file, those named first first: tests that wait for servers and processes leave a core to others.
 SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscope-reorder -m "not alone"
-FIRST := tests/node/test_first_race.py $(wildcard tests/component/test_driver_*.py tests/component/test_race_*.py)
+RACES := tests/node/test_first_race.py $(wildcard tests/component/test_race_*.py)
+FIRST := $(RACES) $(wildcard tests/component/test_driver_*.py)
 READY_TOOLS := $(VENV)/.ready-tools
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
