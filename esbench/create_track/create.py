@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path, known_form
+from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path
 from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.replies import known_form
 from esbench.create_track.bodies import Body, component_template, has_join, index_body, stream_template
 from esbench.create_track.documents import Extraction, Extractor, Lines
 from esbench.create_track.files import Contents, TargetFiles, body_text, readme_text, template_name, track_text

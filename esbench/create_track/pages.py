@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.replies import known_form
 from esbench.errors import ClusterError
 
 KEEP_ALIVE = "5m"  # between two pages

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.replies import known_form
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.errors.reasons import form_fault
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from esbench.cluster.replies import parse_json
 from esbench.errors import TrackError, did_you_mean
 
 _MISSING = object()
@@ -75,8 +76,8 @@ class ReplyFacts:
 
     def _json(self) -> Any:
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            return parse_json(self.body)
+        except ValueError:
             return _MISSING
 
 

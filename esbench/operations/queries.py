@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.cluster.dialect import Feature
+from esbench.cluster.replies import counted, decode_json
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.base import READ, REQUEST, OperationType, TaskContext
@@ -164,10 +165,10 @@ def _judge_searches(count: int) -> Judge:
         if _SUSPECT.search(body) is None and body.count(b'"timed_out":false') >= count:
             return GOOD
         try:
-            replies = [dict(reply) for reply in json.loads(body)["responses"]]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            replies = [dict(reply) for reply in decode_json(body)["responses"]]
+            verdicts = [_judge_one(reply, drawn) for reply in replies]
+        except (ValueError, KeyError, TypeError):
             return Verdict(0, "bad response", body[:400].decode("utf-8", "replace"))
-        verdicts = [_judge_one(reply, drawn) for reply in replies]
         if len(replies) != count:
             return Verdict(0, "bad response", f"{len(replies)} replies to {count} searches")
         return next((verdict for verdict in verdicts if verdict.error is not None), GOOD)
@@ -177,7 +178,7 @@ def _judge_searches(count: int) -> Judge:
 
 def _judge_one(reply: Mapping[str, Any], drawn: object) -> Verdict:
     written = json.dumps(reply, separators=(",", ":")).encode()  # as a server writes it
-    return judge_search(int(reply.get("status", 200)), written, drawn)
+    return judge_search(counted(reply.get("status", 200)), written, drawn)
 
 
 class TermsEnum(OperationType):

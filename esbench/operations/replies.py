@@ -5,7 +5,6 @@ Any reply of a server, or of a proxy before it, becomes a verdict, never an exce
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 from esbench.cluster.bounded import MOST_BYTES
 from esbench.cluster.dialect import Dialect, Feature
+from esbench.cluster.replies import decode_json
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.base import TaskContext
 from esbench.requests.programs import Judge
@@ -353,7 +353,4 @@ def _text(body: bytes) -> str:
 
 
 def _decoded(body: bytes) -> Any:
-    try:
-        return json.loads(body) if len(body) <= MOST_BYTES else None  # it takes some 20 times the memory of its text
-    except (ValueError, RecursionError):
-        return None
+    return decode_json(body) if len(body) <= MOST_BYTES else None  # it takes some 20 times the memory of its text

@@ -12,10 +12,12 @@ from typing import Any, Protocol
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
+from esbench.cluster.replies import mapping
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.errors.reasons import WrongType
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
@@ -30,6 +32,7 @@ from esbench.record.store import RaceFolder
 from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan
 from esbench.telemetry.interference import disturbances, disturbed
+from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
 from esbench.track.features import features_needed, finds_thai_words, nodes_needed
 
@@ -236,9 +239,11 @@ class RacedCluster(RaceTarget):
     def _queued(self) -> int:
         """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
         reply = self.client.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
-        nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
-        pools = [node.get("thread_pool", {}) for node in nodes.values()]
-        return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)
+        try:
+            nodes = mapping(mapping(reply).get("nodes")).values()
+            return sum(count_at(node, f"thread_pool.{name}.queue") for node in nodes for name in _POOLS)
+        except WrongType:
+            return 0
 
     @contextmanager
     def telemetry(self, race: WatchedRace) -> Iterator[Telemetry]:

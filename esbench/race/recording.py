@@ -12,6 +12,7 @@ from esbench.events.listeners import Listener
 from esbench.measure.tally import Second
 from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
+from esbench.record.readable import readable
 from esbench.record.series import SecondLine, TelemetryWriter, encode_second
 from esbench.record.store import RaceFolder
 
@@ -28,7 +29,7 @@ class RecordWriter(Listener):
         self.readings = TelemetryWriter(folder.append_telemetry)
         self._folder = folder
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
-        self._saving: Future[None] | None = None
+        self._saving: Future[RaceRecord] | None = None
         self._withdrawn = False
 
     def __enter__(self) -> RecordWriter:
@@ -98,17 +99,24 @@ class RecordWriter(Listener):
             return
         if self._saving is not None:
             self._saving.result()
-        self._saving = self._saver.submit(self._folder.save, self.record)
+        self._saving = self._saver.submit(self._save, self.record)
+
+    def _save(self, record: RaceRecord) -> RaceRecord:
+        """Save what can be read again of a record, and return it."""
+        record = readable(record)
+        self._folder.save(record)
+        return record
 
     def finish(self, status: str, failure: str | None = None) -> None:
         """Save the record of a race that is over, `status` being complete, cancelled or failed.
 
-        `failure` is the reason of a failed one. Waits until it is written. RecordError if it cannot be.
+        `failure` is the reason of a failed one. Waits until it is written; what of it cannot be read again is then left
+        out of `record`, too. RecordError if it cannot be written.
         """
         self.record = replace(self.record, status=status, finished_at=now(), failure=failure)
         self.save()
         if self._saving is not None:
-            self._saving.result()
+            self.record = self._saving.result()
 
 
 def now() -> str:

@@ -269,11 +269,10 @@ def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[Tele
     A last line that was cut off is left out, unless the file was `finished`; any other that cannot be read is a
     RecordError that names it.
     """
-    decoder = msgspec.json.Decoder(_Header | list[float | None])
     columns: dict[float, Columns] = {}
     for number, line in _lines(path, finished=finished):
         try:
-            read = decoder.decode(line)
+            read = _TELEMETRY_LINE.decode(line)
             if isinstance(read, _Header):
                 columns[read.series] = Columns(read.device, read.of, read.group, read.gauges, read.counters)
                 continue
@@ -294,7 +293,7 @@ def put_together(lines: Iterable[TelemetryLine]) -> tuple[Series, ...]:
 class TelemetryWriter:
     """Writer of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
 
-    `write` appends bytes. Safe to use from several threads.
+    `write` appends bytes. Safe to use from several threads. What could not be read again is not written.
     """
 
     write: Callable[[bytes], None]
@@ -303,17 +302,25 @@ class TelemetryWriter:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, columns: Columns, time_s: float, figures: Sequence[float | None]) -> None:
-        """Append a reading, gauges then counters: floats to six digits. Changed columns begin a new series."""
+        """Append a reading, gauges then counters: floats to six digits. Changed columns begin a new series.
+
+        Raises ValueError for what `read_telemetry_lines` could not read.
+        """
         key = (columns.device, columns.of, columns.group)
         lines: list[Any] = []
         with self._lock:
             series, named = self._known.get(key, (0, None))
-            if named != columns:
-                series, self._series = self._series, self._series + 1
-                self._known[key] = (series, columns)
+            if is_new := named != columns:
+                series = self._series
                 lines.append({"series": series, **asdict(columns)})
             lines.append([series, round(time_s, 3), *map(_short, figures)])
-            self.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
+            encoded = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+            for line in encoded:
+                _TELEMETRY_LINE.decode(line)
+            if is_new:
+                self._series += 1
+                self._known[key] = (series, columns)
+            self.write(b"".join(encoded))
 
 
 def _short(value: float | None) -> float | None:
@@ -330,6 +337,9 @@ class _Header:
     group: str
     gauges: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
+
+
+_TELEMETRY_LINE: msgspec.json.Decoder[_Header | list[float | None]] = msgspec.json.Decoder(_Header | list[float | None])
 
 
 def _reading(number: int, values: list[float | None], columns: Mapping[float, Columns]) -> TelemetryLine:

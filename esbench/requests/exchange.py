@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from esbench.cluster.replies import parse_json
 from esbench.measure.verdict import Verdict
 
 Body = bytes | bytearray | memoryview
@@ -84,8 +85,8 @@ class Reply:
     def json(self) -> Answer:
         """Return the decoded body, an object; empty if the body is. Raises RequestFailed for anything else."""
         try:
-            decoded = json.loads(self.body or b"{}")
-        except (ValueError, RecursionError):
+            decoded = parse_json(self.body or b"{}")
+        except ValueError:
             decoded = None
         if not isinstance(decoded, dict):
             raise RequestFailed("bad response", f"not a JSON object: {self.body[:1000].decode('utf-8', 'replace')}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.cluster.client import Cluster
+from esbench.cluster.replies import number
 from esbench.errors import EsbenchError
 from esbench.errors.reasons import form_fault, reason_of
 from esbench.model import DEFAULT_CLUSTER
@@ -323,11 +324,12 @@ class Watched:
             self._cost_s += self.clock() - begun_s
 
     def _take(self, reading: Reading, time_s: float) -> None:
-        reading = replace(reading, counters=self._continued.of(reading.of, reading.group, reading.counters))
-        series = self._series.setdefault((reading.of, reading.group), SeriesOf())
-        series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
+        gauges, counters = _figures(reading.gauges), _figures(reading.counters)
+        reading = replace(reading, gauges=gauges, counters=self._continued.of(reading.of, reading.group, counters))
         self.keep(self.name, reading, time_s)
         self._readings += 1
+        series = self._series.setdefault((reading.of, reading.group), SeriesOf())
+        series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
 
     def _tell_what_is_settled(self) -> None:
         """Compute the figures of tasks whose steps have enough samples after them, or of all tasks at the end."""
@@ -347,6 +349,10 @@ class Watched:
         except _FAULTS as error:
             self.note(_sentence(error))
             return {}
+
+
+def _figures(given: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: number(value) for name, value in given.items()}
 
 
 def _only(figures: Mapping[str, float | None], wanted: frozenset[str] | None) -> Mapping[str, float | None]:
