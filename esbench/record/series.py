@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,7 @@ BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SecondLine:
     """The counts of a task in one second, counted from its start. `phase`: warmup, measurement.
 
@@ -97,9 +97,10 @@ class SecondLine:
 
         Raises RecordError if it is damaged.
         """
-        counts = Counts()
-        for name in with_beyond(measure):
-            counts.merge(self.counts(name))
+        name, beyond = with_beyond(measure)
+        counts = self.counts(name)
+        if self.encoded(beyond) is not None:
+            counts.merge(self.counts(beyond))
         return counts
 
     def encoded_at_least(self, measure: str) -> str | None:
@@ -111,6 +112,11 @@ class SecondLine:
         if self.encoded(beyond) is None:
             return self.encoded(name)
         return encode(self.at_least(measure))
+
+    def only(self, measure: str) -> SecondLine:
+        """Return the line without the histograms of other measures than one of `BY_SECOND`."""
+        kept = with_beyond(measure)
+        return replace(self, **{name: None for name in _ENCODED if name not in kept})
 
     def as_written(self) -> dict[str, Any]:
         """Return the fields of its line in seconds.jsonl: a histogram in which nothing was counted is left out."""
@@ -140,10 +146,13 @@ def merged(lines: Iterable[SecondLine], measure: str) -> Counts:
 
     `measure` is one of `BY_SECOND`.
     """
-    counts = Counts()
+    counts: Counts | None = None
     for line in lines:
-        counts.merge(line.at_least(measure))
-    return counts
+        if counts is None:
+            counts = line.at_least(measure)
+        else:
+            counts.merge(line.at_least(measure))
+    return counts or Counts()
 
 
 def by_task(lines: Iterable[SecondLine]) -> dict[str, list[SecondLine]]:
@@ -165,8 +174,7 @@ class Columns:
     counters: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TelemetryLine:
+class TelemetryLine(NamedTuple):
     """One reading: gauges, then counters, in the order of the columns; `number` is the number of its line."""
 
     number: int
@@ -283,10 +291,43 @@ def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[Tele
 
 def put_together(lines: Iterable[TelemetryLine]) -> tuple[Series, ...]:
     """Return the series that readings belong to, in the order of their first readings."""
-    readings: dict[int, list[TelemetryLine]] = {}
+    found: list[_Gathered] = []
+    latest: dict[int, _Gathered] = {}
     for line in lines:
-        readings.setdefault(line.series, []).append(line)
-    return tuple(_series(lines) for lines in readings.values())
+        gathered = latest.get(line.series)
+        if gathered is None or gathered.columns is not line.columns:
+            gathered = latest[line.series] = _Gathered(line.columns)
+            found.append(gathered)
+        gathered.add(line)
+    return tuple(gathered.series() for gathered in found)
+
+
+class _Gathered:
+    """The readings of a series so far, a list for each column."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._times_s: list[float] = []
+        self._gauges: list[list[float | None]] = [[] for _ in columns.gauges]
+        self._counters: list[list[float | None]] = [[] for _ in columns.counters]
+
+    def add(self, line: TelemetryLine) -> None:
+        self._times_s.append(line.time_s)
+        for kept, value in zip(self._gauges, line.gauges, strict=True):
+            kept.append(value)
+        for kept, value in zip(self._counters, line.counters, strict=True):
+            kept.append(value)
+
+    def series(self) -> Series:
+        of = self.columns
+        return Series(
+            of.device,
+            of.of,
+            of.group,
+            tuple(self._times_s),
+            dict(zip(of.gauges, map(tuple, self._gauges), strict=True)),
+            dict(zip(of.counters, map(tuple, self._counters), strict=True)),
+        )
 
 
 @dataclass
@@ -352,18 +393,6 @@ def _reading(number: int, values: list[float | None], columns: Mapping[float, Co
     if len(figures) != gauges + len(named.counters):
         raise ValueError(f"{len(figures)} figures for {gauges + len(named.counters)} columns")
     return TelemetryLine(number, int(series), named, time_s, tuple(figures[:gauges]), tuple(figures[gauges:]))
-
-
-def _series(lines: list[TelemetryLine]) -> Series:
-    columns = lines[0].columns
-    return Series(
-        columns.device,
-        columns.of,
-        columns.group,
-        tuple(line.time_s for line in lines),
-        {name: tuple(line.gauges[n] for line in lines) for n, name in enumerate(columns.gauges)},
-        {name: tuple(line.counters[n] for line in lines) for n, name in enumerate(columns.counters)},
-    )
 
 
 def _lines(path: Path, *, finished: bool) -> Iterator[tuple[int, bytes]]:
