@@ -32,7 +32,7 @@ from tabulate import tabulate
 from esbench.cluster.client import ClusterInfo
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Phase, RaceRecord, Window
-from esbench.record.series import Columns, SecondLine, TelemetryWriter, encode_second
+from esbench.record.series import SecondLine, TelemetryWriter, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 from esbench.telemetry.device import Reading, Scene, TaskSpan
 from esbench.telemetry.node_stats import Nodes
@@ -253,8 +253,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         record = made_record(home, int(3600 * given.hours))
-        sizes = (f"{path.name} {path.stat().st_size / MB:.0f} MB" for path in RaceStore(home).folder("day").path.iterdir())
-        print(f"{given.hours:g} h: {', '.join(sorted(sizes))}; telemetry of {given.nodes} nodes: {given.telemetry_hours:g} h")
+        sizes = (
+            f"{path.name} {path.stat().st_size / MB:.0f} MB" for path in RaceStore(home).folder("day").path.iterdir()
+        )
+        print(f"{given.hours:g} h: {', '.join(sorted(sizes))}")
+        print(f"telemetry: {given.nodes} nodes for {given.telemetry_hours:g} h")
         page = home / "page.html"
         for what, command in parts(record, page, given).items():
             if given.only not in what:
@@ -262,8 +265,9 @@ def main() -> None:
             now = cost([sys.executable, *command], home)
             before = cost([given.before, *command], home) if given.before else None
             rows.append(row(what, now, before))
-            told = [json.loads(each.printed) for each in (now, before) if each is not None] if what == "telemetry" else []
-            print(*rows[-1][:3], flush=True) if os.environ.get("VERBOSE") else None
+            told = (
+                [json.loads(each.printed) for each in (now, before) if each is not None] if what == "telemetry" else []
+            )
         page_mb = page.stat().st_size / MB if page.exists() else 0.0
     headers = ["", "s of CPU", "MB at most", "bar", "met", "s before", "MB before", "s before / now", "MB before / now"]
     print(tabulate(rows, headers[: len(rows[0])], floatfmt=".1f", missingval=""))

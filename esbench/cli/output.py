@@ -207,12 +207,13 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     from esbench.record.store import RaceStore
     from esbench.report.html.race import race_page
     from esbench.report.html.races import races_page
+    from esbench.report.html.timeline import CHARTED
 
     store = RaceStore(home)
 
     def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
         folder = store.folder(record.race_id)
-        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file)
+        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file, CHARTED)
 
     def as_it_is_now(record: RaceRecord) -> RaceRecord:
         return replace(record, status=status_now(home, record.race_id, record.status))

@@ -238,9 +238,12 @@ def readings_of(record: RaceRecord, file: Path) -> Iterator[TelemetryLine]:
         _check_whole(file, {name: min(counted[name], known[name]) for name in known}, known, "readings")
 
 
-def telemetry_of(record: RaceRecord, file: Path) -> tuple[Series, ...]:
-    """Return the series of a race's telemetry.jsonl. Raises RecordError as `readings_of` does."""
-    return put_together(readings_of(record, file))
+def telemetry_of(record: RaceRecord, file: Path, wanted: frozenset[str] | None = None) -> tuple[Series, ...]:
+    """Return the series of a race's telemetry.jsonl, reduced to the `wanted` figures as `put_together` does.
+
+    Raises RecordError as `readings_of` does.
+    """
+    return put_together(readings_of(record, file), wanted)
 
 
 def _check_whole(file: Path, counted: Mapping[str, int], expected: Mapping[str, int], what: str) -> None:
@@ -289,34 +292,47 @@ def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[Tele
             raise _damaged(path, number, error) from error
 
 
-def put_together(lines: Iterable[TelemetryLine]) -> tuple[Series, ...]:
-    """Return the series that readings belong to, in the order of their first readings."""
+def put_together(lines: Iterable[TelemetryLine], wanted: frozenset[str] | None = None) -> tuple[Series, ...]:
+    """Return the series that readings belong to, in the order of their first readings.
+
+    If some figures are `wanted`, by their names, others are left out, and series without any.
+    """
     found: list[_Gathered] = []
     latest: dict[int, _Gathered] = {}
     for line in lines:
         gathered = latest.get(line.series)
         if gathered is None or gathered.columns is not line.columns:
-            gathered = latest[line.series] = _Gathered(line.columns)
+            gathered = latest[line.series] = _Gathered(line.columns, wanted)
             found.append(gathered)
         gathered.add(line)
-    return tuple(gathered.series() for gathered in found)
+    return tuple(gathered.series() for gathered in found if wanted is None or gathered.has_figures)
 
 
 class _Gathered:
-    """The readings of a series so far, a list for each column."""
+    """The readings of a series so far: by the number of a column its name and values."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, wanted: frozenset[str] | None) -> None:
         self.columns = columns
         self._times_s: list[float] = []
-        self._gauges: list[list[float | None]] = [[] for _ in columns.gauges]
-        self._counters: list[list[float | None]] = [[] for _ in columns.counters]
+        self._gauges, self._counters = (
+            [
+                (number, name, list[float | None]())
+                for number, name in enumerate(names)
+                if wanted is None or name in wanted
+            ]
+            for names in (columns.gauges, columns.counters)
+        )
+
+    @property
+    def has_figures(self) -> bool:
+        return bool(self._gauges or self._counters)
 
     def add(self, line: TelemetryLine) -> None:
         self._times_s.append(line.time_s)
-        for kept, value in zip(self._gauges, line.gauges, strict=True):
-            kept.append(value)
-        for kept, value in zip(self._counters, line.counters, strict=True):
-            kept.append(value)
+        for number, _, values in self._gauges:
+            values.append(line.gauges[number])
+        for number, _, values in self._counters:
+            values.append(line.counters[number])
 
     def series(self) -> Series:
         of = self.columns
@@ -325,8 +341,8 @@ class _Gathered:
             of.of,
             of.group,
             tuple(self._times_s),
-            dict(zip(of.gauges, map(tuple, self._gauges), strict=True)),
-            dict(zip(of.counters, map(tuple, self._counters), strict=True)),
+            {name: tuple(values) for _, name, values in self._gauges},
+            {name: tuple(values) for _, name, values in self._counters},
         )
 
 

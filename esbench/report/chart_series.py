@@ -81,23 +81,23 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
     measured = {second: measured_second(task, second, by_second.get(second, ())) for second in seconds}
     cells = _Cells(len(seconds))
-    ranked = []
+    p50_ms, p99_ms, max_ms = [], [], []
     for second, of_second in measured.items():
         counts = merged(of_second.lines, measure.name)  # of a second at a time: those of a day fill a gigabyte
         cells.add(second, counts)
         ranks = (50.0, 99.0, 100.0) if of_second.measured_s >= _LEAST_OF_A_SECOND_S else (100.0,)
-        ranked.append(percentiles_ns(counts, ranks))
-    errors = [_errors(by_second.get(second, ())) for second in seconds]
+        found = percentiles_ns(counts, ranks)
+        for values, rank in ((p50_ms, 50.0), (p99_ms, 99.0), (max_ms, 100.0)):
+            values.append(_ms(found.get(rank)))
     rates = [of_second.units_per_s for of_second in measured.values()]
-    failed = [kinds.total() for kinds in errors]
-    p50_ms, p99_ms, max_ms = ([_ms(found.get(rank)) for found in ranked] for rank in (50.0, 99.0, 100.0))
+    failed = [sum(line.failed for line in by_second.get(second, ())) for second in seconds]
     shown = shown_points((rates, failed, p50_ms, p99_ms, max_ms))
     return TaskOverTime(
         measure,
         tuple(task.clock_s(seconds[n] + 0.5) for n in shown),
         tuple(rates[n] for n in shown),
         tuple(failed[n] for n in shown),
-        tuple(", ".join(f"{count} x {kind}" for kind, count in errors[n].items()) for n in shown),
+        tuple(_failures(by_second.get(seconds[n], ())) for n in shown),
         tuple(p50_ms[n] for n in shown),
         tuple(p99_ms[n] for n in shown),
         tuple(max_ms[n] for n in shown),
@@ -182,11 +182,11 @@ def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> t
     )
 
 
-def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
+def _failures(lines: Sequence[SecondLine]) -> str:
     found: Counter[str] = Counter()
     for line in lines:
         found.update(line.errors)
-    return found
+    return ", ".join(f"{count} x {kind}" for kind, count in found.items())
 
 
 def _ms(ns: float | None) -> float | None:

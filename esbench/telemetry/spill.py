@@ -24,7 +24,7 @@ class SpillFile:
     def append(self, content: bytes) -> int:
         """Keep content; returns its offset. Raises OSError if there is no room."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=private_folder(self._folder), buffering=0)
+            self._file = tempfile.TemporaryFile(dir=private_folder(self._folder), buffering=0)  # noqa: SIM115
         offset = self._size
         written = 0
         while written < len(content):

@@ -305,6 +305,8 @@ class Watched:
         if self._finished and not self._blind and self.device.interval_s is not None:
             self._sample()
         self._tell_what_is_settled()
+        self._series.clear()
+        self._spilled.clear()
         self._ended = True
         self.facts = self.device.end()
 

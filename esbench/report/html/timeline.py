@@ -245,6 +245,7 @@ READINGS = (
     ChartedFigure("CPU of the driver's host", "% of all CPUs", "cpu", "busy_s", 100.0, "total_s", ("driver",)),
     ChartedFigure("CPU of the driver's processes", "% of one core", "process", "cpu_s", 100.0, "", ("driver",)),
 )
+CHARTED = frozenset(name for reading in READINGS for name in (reading.name, reading.whole) if name)
 
 
 def reading_chart(
