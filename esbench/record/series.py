@@ -116,7 +116,8 @@ class SecondLine:
     def only(self, measure: str) -> SecondLine:
         """Return the line without the histograms of other measures than one of `BY_SECOND`."""
         kept = with_beyond(measure)
-        return replace(self, **{name: None for name in _ENCODED if name not in kept})
+        dropped: dict[str, Any] = {name: None for name in _ENCODED if name not in kept}
+        return replace(self, **dropped)
 
     def as_written(self) -> dict[str, Any]:
         """Return the fields of its line in seconds.jsonl: a histogram in which nothing was counted is left out."""

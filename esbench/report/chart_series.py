@@ -81,7 +81,9 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
     measured = {second: measured_second(task, second, by_second.get(second, ())) for second in seconds}
     cells = _Cells(len(seconds))
-    p50_ms, p99_ms, max_ms = [], [], []
+    p50_ms: list[float | None] = []
+    p99_ms: list[float | None] = []
+    max_ms: list[float | None] = []
     for second, of_second in measured.items():
         counts = merged(of_second.lines, measure.name)  # of a second at a time: those of a day fill a gigabyte
         cells.add(second, counts)
