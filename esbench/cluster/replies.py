@@ -1,7 +1,7 @@
 """Replies of servers as values that the rest can rely on: JSON that can be kept, figures, texts.
 
-A figure that is not finite, or beyond 64 bits, is not known: None. A value of another type is a WrongType, whoever sent
-it; `known_form` makes one line of it.
+A figure that is not finite, or beyond 64 bits, is not known: None. A value of another type is a WrongType, and
+`known_form` makes one line of it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def stored_lines(path: Path, *, finished: bool = False) -> Iterator[tuple[int, b
 
 
 def check_nesting(document: Any, deepest: int = _DEEPEST) -> None:
-    """Raise ValueError for a decoded JSON document that is nested deeper than so many levels."""
+    """Raise ValueError for a decoded JSON document that is nested deeper than `deepest` levels."""
     level = [document]
     for _ in range(deepest):
         inner = [list(outer.values()) if isinstance(outer, dict) else outer for outer in level]

@@ -161,7 +161,7 @@ def health_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record's part of a reply to _cluster/health; keys that the reply lacks are absent.
 
     Keys: status, nodes, data_nodes, active_primary_shards, active_shards, relocating_shards, initializing_shards,
-    unassigned_shards, pending_tasks. Raises WrongType for a status that is no text, or a count that is none.
+    unassigned_shards, pending_tasks. Raises WrongType for a status or a count of another type.
     """
     found = {name: (text if name == "status" else count)(reply[key]) for key, name in _HEALTH.items() if key in reply}
     return {name: value for name, value in found.items() if value is not None}
