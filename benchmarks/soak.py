@@ -110,7 +110,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, NullServer() as server:
         home = Path(name, "home")
         track = write_track(Path(name), given.minutes, given.rate, given.clients)
-        command = race_command(track, server.url.removeprefix("http://"), f"--telemetry={all_devices()}")
+        command = race_command(
+            track, server.url.removeprefix("http://"), f"--telemetry={all_devices()}", "--no-answers"
+        )
         race = subprocess.Popen(command, env={**os.environ, "ESBENCH_HOME": str(home)}, stdout=subprocess.DEVNULL)
         try:
             found = watch(race, server.pid)

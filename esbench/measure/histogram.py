@@ -156,8 +156,8 @@ def _unpacked(encoded: bytes) -> bytes:
 def _buckets(packed: bytes) -> dict[int, int]:
     """Return the counts by bucket, in ascending order.
 
-    They are packed as ZigZag LEB128 (HdrHistogram: ZigZagEncoding.java), nine bytes at most; a negative number stands
-    for so many empty buckets. The library's decoder fills an array of 30,000 buckets, of which a second uses a hundred.
+    They are packed as ZigZag LEB128 (HdrHistogram: ZigZagEncoding.java), nine bytes at most; a negative number -n
+    stands for n empty buckets. The library's decoder fills an array of 30,000 buckets; a second uses a hundred.
     """
     buckets: dict[int, int] = {}
     index = value = shift = 0

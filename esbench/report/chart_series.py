@@ -196,7 +196,7 @@ def _ms(ns: float | None) -> float | None:
 
 
 class _Cells:
-    """The cells of a heat map of so many seconds, one after the other."""
+    """The cells of a heat map, second by second."""
 
     def __init__(self, seconds: int) -> None:
         self._width_s = max(1, math.ceil(seconds / _COLUMNS_AT_MOST))

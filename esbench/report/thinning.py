@@ -1,4 +1,4 @@
-"""Which points of a long line a chart shows: as many as a screen can, among them all extremes. Pure."""
+"""The points of a long line that a chart shows: as many as a screen can, among them all extremes. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def points_each(points: int) -> int:
 def shown_points(columns: Sequence[Sequence[float | None]]) -> list[int]:
     """Return the numbers of the points that are shown, in their order: all up to 6,000.
 
-    `columns` are values of the same points, None where there is none. Of more points, those are shown of each span that
-    have the lowest or the highest value of a column, and the first one without a value, so that gaps remain.
+    `columns` are values of the same points, None where one is missing. Of more points, those are shown of each span
+    that have the lowest or the highest value of a column, and the first one without a value, so that gaps remain.
     """
     points = len(columns[0])
     each = points_each(points)

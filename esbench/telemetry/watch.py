@@ -204,7 +204,7 @@ class Watched:
 
     @property
     def work_s(self) -> float:
-        """The seconds that figures of a task may take, after so many readings."""
+        """The seconds that figures of a task may take, by the number of its readings."""
         return self._readings / _READINGS_PER_S
 
     def start(self) -> Future[Any]:

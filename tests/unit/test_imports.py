@@ -67,6 +67,7 @@ DOORS = {
         "operations.pagination",
         "record",
         "report.data_formats",
+        "telemetry.series",
     },
     "numpy": {"capacity.curve", "comparison.stats", "corpus.generate", "corpus.sampler"},
     "prometheus_client": {"publish.prometheus"},
