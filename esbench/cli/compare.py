@@ -142,6 +142,7 @@ def _matrix(
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.matrix import matrix
     from esbench.comparison.resolve import SideResolver
+    from esbench.record.figures import Notice
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceStore
     from esbench.report.matrix import matrix_document
@@ -157,7 +158,8 @@ def _matrix(
 
         write_text(html, matrix_page(found, columns), "--html")
     document = matrix_document(found)
-    document = replace(document, notices=(*document.notices, *resolver.unfinished(sides, "not shown")))
+    changed = (Notice(record.damage) for side in sides for record in side.records if record.damage)
+    document = replace(document, notices=(*document.notices, *changed, *resolver.unfinished(sides, "not shown")))
     print_document(document, form, report_file, report_format)
 
 

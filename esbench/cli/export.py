@@ -9,6 +9,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import print_text, write_text
+from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
 from esbench.errors import UsageError
 from esbench.record.home import esbench_home
@@ -42,6 +43,8 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
     store = RaceStore(esbench_home())
     with one_race(esbench_home(), race):
         record, folder = store.load(race), store.folder(race)
+    if record.damage:
+        print_beside(f"warning: {record.damage}")
     text = _exported(form, record, folder, metrics_buckets)
     if output is None:
         print_text(text)

@@ -137,11 +137,16 @@ def print_document(
     """
     from esbench.report.text import notice_line
 
+    unwritten: UsageError | None = None
     if report_file is None:
         form = report_format or form
     else:
         check_report_file(report_file, report_format, formats)
-        write_text(report_file, render(document, _file_format(report_file, report_format, formats)), "--report-file")
+        text = render(document, _file_format(report_file, report_format, formats))
+        try:
+            write_text(report_file, text, "--report-file")
+        except UsageError as error:  # the disk is full, say: the table is printed all the same
+            unwritten = error
     if short is not None and form in FOR_PEOPLE:
         document = short
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -153,6 +158,8 @@ def print_document(
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             print_beside(notice_line(notice))
+    if unwritten is not None:
+        raise unwritten
 
 
 def wants_colour() -> bool:

@@ -145,6 +145,8 @@ class SessionCommand:
         self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
     ) -> RaceSession | None:
         self._check_result(len(session.sides))
+        if session.damage:
+            self._progress.warn(session.damage)
         self._search = session.search
         where = f"--resume={session.id}"
         self._check_command(session, where)

@@ -12,7 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import format_option, print_document
-from esbench.cli.progress_options import may_print
+from esbench.cli.progress_options import may_print, print_beside
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.record.home import esbench_home
 
@@ -156,4 +156,6 @@ def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
     record = replace(record, status=status_now(home, race_id, record.status))
     if record.status == "running":
         raise UsageError(f"race {race_id} is still running", hint="store it when it has ended")
+    if record.damage:
+        print_beside(f"warning: {record.damage}")
     return metrics_store.keep(RaceDocuments(record, races.folder(race_id)))

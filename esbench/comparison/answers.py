@@ -276,6 +276,8 @@ def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:
 
 def _rows_of(answer: Any) -> Any:
     """Return the rows of an answer of either kind of server; None if its operation does not say which they are."""
+    if isinstance(answer, list):  # of a multi-search
+        return None
     return answer.get(ROWS, (answer.get(SEARCH) or answer.get(DOCUMENT) or {}).get(ROWS))
 
 
@@ -382,7 +384,7 @@ def _are_same_buckets(one: Mapping[str, Any], other: Mapping[str, Any], loosely:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(_is_same_node(ours[key], theirs[key], loosely) for key in ours)
     errors = [each.get(ERROR_BOUND, 0) for each in (one, other)]
-    if not loosely and not any(errors):
+    if type(ours) is not type(theirs) or (not loosely and not any(errors)):
         return _is_same_node(ours, theirs, loosely)
     if min(errors) < 0 or not (ours and theirs):  # below 0 the server does not know how far its counts are off
         return bool(ours) == bool(theirs)

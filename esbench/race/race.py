@@ -6,10 +6,9 @@ and no configuration file.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -19,7 +18,7 @@ from typing import Any
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
-from esbench.errors import EsbenchError, RaceError, UsageError, hint_to_install
+from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
@@ -76,7 +75,7 @@ def run(
         interrupts = stack.enter_context(pace.join(options.race_id))
         stack.enter_context(progress.checked(interrupts.check))
         with pace.turn():
-            folder = stack.enter_context(_race_folder(options))
+            folder = stack.enter_context(_race_folder(options, started_at))
             lock = stack.enter_context(RaceLock(options.home, options.race_id))
             warnings = [*_of_workers(options), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
@@ -89,7 +88,8 @@ def run(
         for warning in (*steps.warnings, *warnings):
             progress.warn(warning)
         first = _first_record(options, started_at, raced, cluster.facts(), coordinator.load_hosts, warnings)
-        recording = stack.enter_context(RecordWriter(folder, first))
+        clock = partial(_seconds_since, epoch_ns)
+        recording = stack.enter_context(RecordWriter(folder, first, clock))
         audience = Listeners((recording, steps, *listeners))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
@@ -97,7 +97,6 @@ def run(
             with pace.turn():
                 target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
-            clock = partial(_seconds_since, epoch_ns)
             watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
             with cluster.telemetry(watched) as telemetry:
                 reads = ReadTasks(
@@ -366,6 +365,24 @@ class _Load:
         self.recording.warn(*(said for each in self.targets for said in each.remember([step])))
 
 
+def _unbegun(options: RaceOptions, started_at: str) -> RaceRecord:
+    """Return what is known of a race before its track is read."""
+    path = options.track_path
+    return RaceRecord(
+        race_id=options.race_id,
+        status="running",
+        started_at=started_at,
+        track=TrackFacts(path.stem, str(path), "", options.track_revision),
+        challenge=options.challenge or "",
+        esbench=esbench_facts(),
+        track_params=redact(options.track_params),
+        user_tags=dict(options.user_tags),
+        seed=options.seed,
+        test_mode=options.test_mode,
+        session=options.session,
+    )
+
+
 def _first_record(
     options: RaceOptions,
     started_at: str,
@@ -375,18 +392,10 @@ def _first_record(
     warnings: Sequence[str],
 ) -> RaceRecord:
     host, track = host_facts(options.home), raced.track
-    return RaceRecord(
-        race_id=options.race_id,
-        status="running",
-        started_at=started_at,
+    return replace(
+        _unbegun(options, started_at),
         track=TrackFacts(track.name, str(track.path), track.digest, options.track_revision),
         challenge=raced.challenge.name,
-        esbench=esbench_facts(),
-        track_params=redact(options.track_params),
-        user_tags=dict(options.user_tags),
-        seed=options.seed,
-        test_mode=options.test_mode,
-        session=options.session,
         host_class=driver_class(load_hosts) or host_class(host),
         environment=host,
         clusters=clusters,
@@ -412,14 +421,16 @@ def _seconds_since(epoch_ns: int) -> float:
 
 
 @contextmanager
-def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
+def _race_folder(options: RaceOptions, started_at: str) -> Iterator[RaceFolder]:
     """Create the race's folder; remove it at the end if the race did not begin."""
-    folder = RaceStore(options.home).create(options.race_id)
+    store = RaceStore(options.home)
+    folder = store.create(options.race_id, _unbegun(options, started_at))
     try:
         yield folder
     finally:
-        if not folder.record_file.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)
+        if not folder.is_kept:
+            with suppress(RecordError):
+                store.delete(folder.race_id)
 
 
 def _see_to_other_races(options: RaceOptions, pace: Pace, progress: Progress) -> Iterator[str]:

@@ -251,7 +251,7 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     if streamed := sorted({corpus.name for corpus in record.corpora if corpus.streamed}):
         text = f"unpacked while they were sent: {', '.join(streamed)}"
         found.append(Notice(f"{text}: that took CPU of this host, and a race that finds them unpacked may be faster"))
-    found.extend(Notice(text) for text in record.warnings)
+    found.extend(Notice(text) for text in filter(None, (record.damage, *record.warnings)))
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
         judged = replace(task, checks=judged_checks(record, task))

@@ -25,6 +25,7 @@ _MISFIT = "the search for a capacity does not fit its objectives"
 @dataclass(frozen=True)
 class _Index:
     settings: Mapping[str, Any] = field(default_factory=dict)
+    primary_shards: int | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ Nothing here measures or prints; a fault in a file is a RecordError, or is retur
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -31,16 +32,21 @@ import msgspec
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
 from esbench.record.capacity import FoundCapacity
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
-from esbench.record.private import open_private, private_folder
+from esbench.record.private import open_private, private_folder, process_name
 from esbench.record.reading import check_nesting, read_stored, reading
 from esbench.record.secrets import redact
 from esbench.record.shapes import check_found, check_record
+from esbench.record.sums import UNSEALED, changes, damage_text, is_as_sealed, sealed, sum_of
 
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 LAST = "last"
 _MOST_BYTES = 1_000_000  # of race.json
 _DELETED = ".deleted-"  # before the name of a race's folder while its files are being removed
+_NEW = ".new-"  # and before the record is in it
+_RECORD = "race.json"
+_SERIES = ("seconds.jsonl", "telemetry.jsonl", "answers.jsonl")
+_FIRST_WITH_SUMS = 9
 
 
 def new_race_id(now: datetime | None = None) -> str:
@@ -99,6 +105,7 @@ class RaceEntry:
     test_mode: bool = False
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
     capacity: SearchEntry | None = None
+    damage: str = ""  # as of RaceRecord; of race.json alone
 
 
 # Keys that move to separate files if race.json would be too long: all that lists can do without.
@@ -117,12 +124,18 @@ class DamagedRace:
 
 
 class RaceFolder:
-    """The folder of one race. `save` may be called from a thread; the last call wins."""
+    """The folder of one race. `save` may be called from a thread; the last call wins.
+
+    Once the record of a race that has ended is saved, nothing is appended to its series: their sums are known.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.logs = path / "logs"
         self._saving = threading.Lock()
+        self._appending = threading.Lock()
+        self._has_ended = False
+        self.is_kept = False  # its race has begun: there is a record of it
 
     @property
     def race_id(self) -> str:
@@ -130,22 +143,35 @@ class RaceFolder:
 
     @property
     def record_file(self) -> Path:
-        return self.path / "race.json"
+        return self.path / _RECORD
 
     @property
     def seconds_file(self) -> Path:
         return self.path / "seconds.jsonl"
 
     def save(self, record: RaceRecord) -> None:
-        """Write race.json whole or not at all; secrets among its parameters and settings are hidden.
+        """Write race.json whole or not at all, with the sums of a race's files if it has ended; secrets among its
+        parameters and settings are hidden.
 
         Raises RecordError if the disk is full or the folder cannot be written: the earlier file stays.
         """
-        payload, moved = _encode_below(_MOST_BYTES, record)
         with self._saving:
+            sums = {} if record.status == "running" else self._sums_at_end()
+            payload, moved = _encode_below(_MOST_BYTES, record, sums)
             for key, value in moved.items():
                 replace_file(_file_of(key, self.record_file), value)
             replace_file(self.record_file, payload)
+            self.is_kept = True
+
+    def withdraw(self) -> None:
+        """Say that what was saved is not to be kept."""
+        self.is_kept = False
+
+    def _sums_at_end(self) -> dict[str, str]:
+        with self._appending:
+            self._has_ended = True
+        with reading(self.path):
+            return {name: sum_of(self.path / name) for name in _SERIES if (self.path / name).exists()}
 
     @property
     def telemetry_file(self) -> Path:
@@ -153,7 +179,7 @@ class RaceFolder:
 
     def append_telemetry(self, lines: bytes) -> None:
         """Append whole lines to telemetry.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.telemetry_file, lines)
+        self._append(self.telemetry_file, lines)
 
     @property
     def answers_file(self) -> Path:
@@ -161,11 +187,17 @@ class RaceFolder:
 
     def append_answers(self, lines: bytes) -> None:
         """Append whole lines to answers.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.answers_file, lines)
+        self._append(self.answers_file, lines)
 
     def append_seconds(self, lines: bytes) -> None:
         """Append whole lines to seconds.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.seconds_file, lines)
+        self._append(self.seconds_file, lines)
+
+    def _append(self, file: Path, lines: bytes) -> None:
+        with self._appending, _writing(file):
+            if not self._has_ended:
+                with open_private(file, "ab") as opened:
+                    opened.write(lines)
 
 
 class RaceStore:
@@ -175,21 +207,28 @@ class RaceStore:
         self.home = home
         self.races_folder = home / "races"
 
-    def create(self, race_id: str) -> RaceFolder:
-        """Create the folder of a new race, with its `logs`.
+    def create(self, race_id: str, first: RaceRecord | None = None) -> RaceFolder:
+        """Create the folder of a new race, with its `logs` and its `first` record; it is never there without them.
 
         Raises UsageError if the id is taken or cannot be one, RecordError if the folder cannot be written.
         """
         folder = RaceFolder(self.races_folder / check_race_id(race_id))
+        new = RaceFolder(self.races_folder / f"{_NEW}{race_id}-{process_name()}")
         with _writing(folder.path):
             private_folder(self.races_folder)
             try:
-                folder.path.mkdir(mode=0o700)
-            except FileExistsError:
+                private_folder(new.logs)
+                if first is not None:
+                    new.save(first)
+                new.path.rename(folder.path)  # fails unless there is none, as each has something in it
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
                 raise UsageError(
                     f'there is a race "{race_id}" already', hint="leave --race-id out or choose another"
                 ) from None
-            private_folder(folder.logs)
+            finally:
+                shutil.rmtree(new.path, ignore_errors=True)
         return folder
 
     def folder(self, race: str) -> RaceFolder:
@@ -241,7 +280,9 @@ class RaceStore:
             file = self.races_folder / race_id / "race.json"
             try:
                 with reading(file):
-                    entry = replace(_decode(read_stored(file), RaceEntry), race_id=race_id)
+                    payload = read_stored(file)
+                    damage = _decode(payload, _Files).damage(payload, race_id)
+                    entry = replace(_decode(payload, RaceEntry), race_id=race_id, damage=damage)
                     if entry.capacity is not None:
                         check_found(entry.capacity.objectives, entry.capacity.found)
             except RecordError as error:
@@ -272,7 +313,7 @@ class RaceStore:
     def _ids(self) -> list[str]:
         try:
             folders = [path.name for path in self.races_folder.iterdir() if path.is_dir()]
-            return sorted(name for name in folders if not name.startswith(_DELETED))
+            return sorted(name for name in folders if not name.startswith((_DELETED, _NEW)))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -312,11 +353,6 @@ def size_bytes(folder: Path) -> int:
     return total
 
 
-def _append(file: Path, lines: bytes) -> None:
-    with _writing(file), open_private(file, "ab") as opened:
-        opened.write(lines)
-
-
 def replace_file(file: Path, payload: bytes) -> None:
     """Write a file whole or not at all, in a folder that exists.
 
@@ -337,25 +373,33 @@ def replace_file(file: Path, payload: bytes) -> None:
 
 
 def encode_record(record: RaceRecord) -> bytes:
-    """Return race.json of a record: indented, infinite values as text, secrets hidden."""
+    """Return a record as race.json has it, but with its `damage` and without sums: indented, infinite values as text,
+    secrets hidden."""
     return _json(_builtins(record))
 
 
-def _encode_below(most_bytes: int, record: RaceRecord) -> tuple[bytes, dict[str, bytes]]:
+def _encode_below(most_bytes: int, record: RaceRecord, sums: Mapping[str, str]) -> tuple[bytes, dict[str, bytes]]:
     """Return race.json, and by name the encoded values of the keys that were moved out of it to keep it within
-    `most_bytes`."""
-    document = _builtins(record)
-    payload = _json(document)
+    `most_bytes`. `sums`: those of the series."""
+    document = _builtins(replace(record, damage=""))
+    del document["damage"]
+    payload = _sealed(document, sums)
     if len(payload) <= most_bytes:
         return payload, {}
-    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE}
+    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE & document.keys()}
     moved: dict[str, bytes] = {}
     for key in sorted(lengths, key=lambda key: -lengths[key]):
         moved[key] = msgspec.json.encode(document.pop(key))
-        payload = _json({**document, "elsewhere": list(moved)})
+        if record.status != "running":  # one that is saved again may be read when its parts are new and it is not
+            sums = {**sums, _part(key): hashlib.sha256(moved[key]).hexdigest()}
+        payload = _sealed({**document, "elsewhere": list(moved)}, sums)
         if len(payload) <= most_bytes:
             break
     return payload, moved
+
+
+def _sealed(document: Mapping[str, Any], sums: Mapping[str, str]) -> bytes:
+    return sealed(_json({**document, "sums": {**sums, _RECORD: UNSEALED}}))
 
 
 def _builtins(record: RaceRecord) -> dict[str, Any]:
@@ -372,8 +416,12 @@ def _json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
+def _part(key: str) -> str:
+    return f"race.{key}.json"
+
+
 def _file_of(key: str, record_file: Path) -> Path:
-    return record_file.with_name(f"race.{key}.json")
+    return record_file.with_name(_part(key))
 
 
 def decode_record(payload: bytes) -> RaceRecord:
@@ -398,22 +446,43 @@ class _SchemaOnly:
 
 
 @dataclass(frozen=True)
-class _Elsewhere:
+class _Files:
+    """What a race.json says about the files of its race."""
+
+    schema: int
+    status: str
     elsewhere: tuple[str, ...] = ()
+    sums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """The keys that are in files of their own."""
+        return tuple(key for key in self.elsewhere if key in _MAY_MOVE)
+
+    def damage(self, payload: bytes, race_id: str, folder: Path | None = None) -> str:
+        """Return what was changed of race.json (`payload`) and, if it has ended, of the race's other files in `folder`;
+        "" of a record without sums, as older ones are."""
+        if self.schema < _FIRST_WITH_SUMS and not self.sums:
+            return ""
+        changed = [] if is_as_sealed(payload, self.sums.get(_RECORD, "")) else [f"{_RECORD} was changed"]
+        if folder is not None and self.status != "running":
+            changed += changes(folder, self.sums, (*map(_part, self.moved), *_SERIES))
+        return damage_text(changed, f"race {race_id}")
 
 
 def _read_whole(file: Path) -> RaceRecord:
     """Read a record, including its parts in other files. The race is called as its folder is, whatever it says."""
     with reading(file):
         payload = read_stored(file)
-        moved = [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]
+        files = _decode(payload, _Files)
+        moved = files.moved
         document = msgspec.json.decode(payload)
         for key in moved:
             with reading(_file_of(key, file)):
                 document[key] = msgspec.json.decode(read_stored(_file_of(key, file)))
         check_nesting(document)
         record = decode_record(msgspec.json.encode(document) if moved else payload)
-        return replace(record, race_id=file.parent.name)
+        return replace(record, race_id=file.parent.name, damage=files.damage(payload, file.parent.name, file.parent))
 
 
 def _finite(value: Any) -> Any:

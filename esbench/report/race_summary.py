@@ -127,7 +127,7 @@ def race_facts(record: RaceRecord) -> Table:
     if record.user_tags:
         facts.append(("Tags", record.user_tags))
     started, finished = _moment(record.started_at), _moment(record.finished_at)
-    if started and finished:
+    if started and finished and finished >= started:  # in older records the clock may have been set back
         facts.append(("Took", format_duration((finished - started).total_seconds())))
     return facts_table(facts)
 

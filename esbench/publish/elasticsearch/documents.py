@@ -72,7 +72,7 @@ class RaceDocuments:
             "@timestamp": record.started_at,
             "finished_at": record.finished_at,
             "failure": record.failure,
-            "warnings": record.warnings,
+            "warnings": tuple(filter(None, (record.damage, *record.warnings))),
             "seed": record.seed,
             "track_digest": record.track.digest,
             "track_params": _pairs(record.track_params),

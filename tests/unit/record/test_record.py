@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from races import GOLDEN, golden_race, task_of, with_task
 
 from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.secrets import HIDDEN, redact
-from esbench.record.store import decode_record, encode_record
+from esbench.record.store import RaceStore, decode_record, encode_record
 
 OF_SCHEMA_7: Any = {"host_shares": ()}
 OF_SCHEMA_6: Any = {"objectives": (), **OF_SCHEMA_7}
@@ -20,9 +21,12 @@ OF_SCHEMA_5: Any = {"slices": None, **OF_SCHEMA_6}
 OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None, **OF_SCHEMA_5}
 
 
-def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte() -> None:
+def test_a_record_of_this_schema_is_read_and_written_back_byte_for_byte(tmp_path: Path) -> None:
     payload = GOLDEN.read_bytes()
-    assert encode_record(decode_record(payload)) == payload
+    record = decode_record(payload)
+    folder = RaceStore(tmp_path).create(record.race_id)
+    folder.save(record)
+    assert folder.record_file.read_bytes() == payload
 
 
 def test_a_record_of_schema_1_is_read_with_what_it_has() -> None:
@@ -98,13 +102,25 @@ def test_a_record_of_schema_6_is_read_with_what_it_has() -> None:
 def test_a_record_of_schema_7_is_read_with_what_it_has() -> None:
     """Schema 8 changes no key: its seconds hold when requests were completed, and its throughput in slices follows."""
     old, new = decode_record(GOLDEN.with_name("race-schema-7.json").read_bytes()), decode_record(GOLDEN.read_bytes())
-    assert old == replace(new, schema=7)
+    assert old == replace(new, schema=7, capacity=None)
+
+
+def test_a_record_of_schema_8_is_read_with_what_it_has() -> None:
+    """Schema 9 keeps the sums of a race's files, and whether a search was contradicted by its probes."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-8.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old == replace(new, schema=8, capacity=None)
+    assert list(json.loads(GOLDEN.read_bytes())["sums"]) == ["race.json"]
+    assert new.capacity is not None
+    assert new.capacity.found is not None
+    assert (new.capacity.found.changed, new.capacity.found.drifts) == (True, True)
+    assert [seen.probe.stage for seen in new.capacity.probes] == ["bracket", "bracket", "again"]
 
 
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
-    assert json.loads(GOLDEN.read_bytes()).keys() == RaceRecord.__dataclass_fields__.keys()
-    assert SCHEMA == 8
+    fields = {*RaceRecord.__dataclass_fields__, "sums"} - {"damage"}
+    assert json.loads(GOLDEN.read_bytes()).keys() == fields
+    assert SCHEMA == 9
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -130,7 +146,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 9, this one reads up to 8"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 10, this one reads up to 9"):
         decode_record(json.dumps(document).encode())
 
 
