@@ -27,7 +27,7 @@ from esbench.record.home import esbench_home
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.loadgen.convert import LoadgenTrack
-    from esbench.loadgen.file import LoadgenSource, RunnerOptions
+    from esbench.loadgen.file import LoadgenFile, LoadgenSource, RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
     from esbench.race.options import RaceOptions
     from esbench.race.try_out import Tried
@@ -121,7 +121,7 @@ def load(**flags: Any) -> int:
         with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
             path = Path(folder) / loaded.path.stem
             track.write(path)
-            return _race(track, loaded.runner, path, flags, progress)
+            return _race(track, loaded, path, flags, progress)
 
 
 def _path(flags: Mapping[str, Any]) -> Path:
@@ -208,7 +208,7 @@ def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
 
 def _race(
     track: LoadgenTrack,
-    runner: RunnerOptions,
+    loaded: LoadgenFile,
     path: Path,
     flags: Mapping[str, Any],
     progress: FollowingProgress | Quiet,
@@ -217,7 +217,7 @@ def _race(
     from esbench.race.try_out import TryOut
     from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
-    options = _options(track, runner, path, flags)
+    runner, options = loaded.runner, _options(track, loaded, path, flags)
     params = options.track_params
     steps = TryOut(
         *(options, builtin_operations(), progress),
@@ -269,21 +269,27 @@ def _own_client_options(track: LoadgenTrack, flags: Mapping[str, Any], given: Co
     return own | ({"timeout": flags["timeout"]} if flags["timeout"] else {})
 
 
-def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
+def _options(track: LoadgenTrack, loaded: LoadgenFile, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
     """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
     from esbench.cli.values import merged, parse_tags
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.loadgen.convert import TRACK_FILE
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
+    from esbench.record.secrets import Secret
     from esbench.record.store import check_race_id, new_race_id
 
+    runner = loaded.runner
     hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(_client_options(track, flags)))
     return RaceOptions(
         home=esbench_home(),
         race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
         track_path=path / TRACK_FILE,
-        track_params={**track.params, **_params(track, runner, flags, tried=0 if runner.no_warm else track.in_try_out)},
+        track_params={
+            **{name: Secret(value) if name in track.sources else value for name, value in track.params.items()},
+            **_params(track, runner, flags, tried=0 if runner.no_warm else track.in_try_out),
+        },
+        secrets=tuple(loaded.environment.variables.values()),
         user_tags=merged(flags["user_tags"], parse_tags),
         abort_on_error=False,
         workers=flags["workers"] or default_workers(),

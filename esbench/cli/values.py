@@ -21,7 +21,7 @@ from esbench.errors.json_faults import json_fault
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
 from esbench.numbers import read_number
-from esbench.record.secrets import HIDDEN, Redactor, redact
+from esbench.record.secrets import HIDDEN, Redactor, Secret, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -56,11 +56,12 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
 def parse_track_params(values: Iterable[str], folder: Path) -> dict[str, Any]:
     """Parse the parameters of a track, given once or more: as `parse_mapping`, a file also in the track's `folder`.
 
-    `env:NAME` is the value of an environment variable, as text. Raises UsageError if it is not set.
+    `env:NAME` is the value of an environment variable, a Secret. Raises UsageError if it is not set.
     """
     where = "--track-params"
     given = merged(values, lambda value: parse_mapping(value, where, [folder]))
-    return {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
+    found = {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
+    return {name: value if value is given[name] else Secret(value) for name, value in found.items()}
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:

@@ -172,7 +172,8 @@ class LoadgenSource:
         Raises UsageError if one has no value, TrackError for faults of the file.
         """
         defaults = {str(key): _plain(self.root["env"][key]) for key in _mapping(self.root, "env")}
-        environment = Environment(self.path, defaults, variables)
+        asked = {name: value for name, value in variables.items() if name in self.environment_names}
+        environment = Environment(self.path, defaults, asked)
         root = replace(self.root, value=_with_values(self.root.value, environment.within))
         runner = root.find("runner")
         return LoadgenFile(

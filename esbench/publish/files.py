@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from esbench.errors.printable import for_spreadsheet
+from esbench.errors.printable import for_spreadsheet, printable
 from esbench.record.model import RaceRecord
 from esbench.record.series import BY_SECOND, SecondLine, Series, percentiles_ms
 from esbench.record.store import encode_record
@@ -40,10 +40,11 @@ def interval_log(record: RaceRecord, seconds: Iterable[SecondLine]) -> str:
     clocks = {task.name: task.clock_s for task in record.tasks}
     timed = ((clocks.get(second.task, float)(second.second), second) for second in seconds)
     in_order = sorted(timed, key=lambda pair: pair[0])
+    raced = f"{record.track.name} / {record.challenge}"
     epoch = f"{started.timestamp():.3f} (seconds since epoch)"
     head = (
         "#[Histogram log format version 1.3]",
-        f"#[Race {record.race_id}: {record.track.name} / {record.challenge}; values in ns]",
+        printable(f"#[Race {record.race_id}: {' '.join(raced.split())}; values in ns]"),
         f"#[StartTime: {epoch}, {started:%a %b %d %H:%M:%S UTC %Y}]",
         f"#[BaseTime: {epoch}]",
         _LEGEND,
@@ -56,7 +57,9 @@ def _intervals(at_s: float, second: SecondLine) -> Iterator[str]:
         encoded = second.encoded_at_least(measure)
         if encoded is None:
             continue
-        tag = _DELIMITERS.sub("_", f"{second.task}/{measure}") + ("/warmup" if second.phase == "warmup" else "")
+        tag = printable(_DELIMITERS.sub("_", f"{second.task}/{measure}")) + (
+            "/warmup" if second.phase == "warmup" else ""
+        )
         longest_ms = second.at_least(measure).max_ns / _NS_PER_MS
         yield f"Tag={tag},{at_s:.3f},1.000,{longest_ms:.3f},{encoded}"
 

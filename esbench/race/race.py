@@ -30,6 +30,7 @@ from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
 from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.clusters import RacedClusters, no_such_cluster
+from esbench.race.hidden_events import HiddenEvents
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
@@ -40,6 +41,7 @@ from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import ClusterTargets, FoundIndex, targets_of
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
+from esbench.record.hidden import HiddenSecrets
 from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
 from esbench.record.index_prefix import index_prefix
 from esbench.record.locks import RaceLock, end_other_races, other_races
@@ -86,11 +88,11 @@ def run(
             lock.claim([each.claim for each in targets])
             warnings += _checked(targets, options, pace)
         for warning in (*steps.warnings, *warnings):
-            progress.warn(warning)
+            progress.warn(folder.hide.text(warning))
         first = _first_record(options, started_at, raced, cluster.facts(), coordinator.load_hosts, warnings)
         clock = partial(_seconds_since, epoch_ns)
         recording = stack.enter_context(RecordWriter(folder, first, clock))
-        audience = Listeners((recording, steps, *listeners))
+        audience = Listeners((recording, steps, *(HiddenEvents(each, folder.hide) for each in listeners)))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
         with _kept_to_its_end(recording, cluster), _telling_of_others(options, pace, recording):
@@ -119,7 +121,7 @@ def run(
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*(said for each in targets for said in each.remember(raced.challenge.steps)))
-        return recording.record
+        return folder.hide.part(recording.record)
 
 
 def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
@@ -211,7 +213,8 @@ def _knowing_secrets(options: RaceOptions) -> RaceOptions:
 
     Each of several clusters hides those of the others: one may repeat what it was sent about another.
     """
-    secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
+    secrets = (*options.secrets, *secret_values(options.track_params), *secret_values(options.node.node_settings))
+    secrets += tuple(secret_values(options.user_tags))
     for each in (options.client_options, *(other.client_options for other in options.others.values())):
         secrets += each.secrets()
     others = {
@@ -376,7 +379,7 @@ def _unbegun(options: RaceOptions, started_at: str) -> RaceRecord:
         challenge=options.challenge or "",
         esbench=esbench_facts(),
         track_params=redact(options.track_params),
-        user_tags=dict(options.user_tags),
+        user_tags=redact(options.user_tags),
         seed=options.seed,
         test_mode=options.test_mode,
         session=options.session,
@@ -424,7 +427,8 @@ def _seconds_since(epoch_ns: int) -> float:
 def _race_folder(options: RaceOptions, started_at: str) -> Iterator[RaceFolder]:
     """Create the race's folder; remove it at the end if the race did not begin."""
     store = RaceStore(options.home)
-    folder = store.create(options.race_id, _unbegun(options, started_at))
+    hide = HiddenSecrets(options.client_options.secrets())
+    folder = store.create(options.race_id, _unbegun(options, started_at), hide)
     try:
         yield folder
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
@@ -18,6 +19,7 @@ from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
 from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
 from esbench.record.capacity import KnownCapacity
+from esbench.record.secrets import Secret
 from esbench.record.store import RaceStore
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
@@ -43,7 +45,7 @@ class RacedTrack:
     def _load(self, info: ClusterInfo, types: OperationTypes) -> None:
         options = self._options
         context = RenderContext(
-            params=options.track_params,
+            params={name: _plain(value) for name, value in options.track_params.items()},
             distribution=info.distribution,
             version=info.version,
             build_flavor=info.build_flavor or "default",
@@ -125,3 +127,8 @@ class RacedTrack:
             templates=track.templates,
             view=None if self._own_code is None else self._own_code.packed(documents),
         )
+
+
+def _plain(value: Any) -> Any:
+    """Return a secret as the text that a track knows nothing more about."""
+    return str(value) if isinstance(value, Secret) else value

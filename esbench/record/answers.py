@@ -173,5 +173,5 @@ def _decoded(line: bytes, where: str) -> Line:
         if isinstance(found, RequestAnswer):
             _check_answer(found.answer)
         return found
-    except (msgspec.MsgspecError, OverflowError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise RecordError(f"is damaged: {error}", where=where) from error

@@ -31,6 +31,7 @@ import msgspec
 
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
 from esbench.record.capacity import FoundCapacity
+from esbench.record.hidden import HiddenSecrets
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder, process_name
 from esbench.record.reading import check_nesting, read_stored, reading
@@ -126,11 +127,14 @@ class DamagedRace:
 class RaceFolder:
     """The folder of one race. `save` may be called from a thread; the last call wins.
 
+    Secrets that `hide` knows do not reach its record and series.
+
     Once the record of a race that has ended is saved, nothing is appended to its series: their sums are known.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, hide: HiddenSecrets | None = None) -> None:
         self.path = path
+        self.hide = hide or HiddenSecrets()
         self.logs = path / "logs"
         self._saving = threading.Lock()
         self._appending = threading.Lock()
@@ -157,7 +161,7 @@ class RaceFolder:
         """
         with self._saving:
             sums = {} if record.status == "running" else self._sums_at_end()
-            payload, moved = _encode_below(_MOST_BYTES, record, sums)
+            payload, moved = _encode_below(_MOST_BYTES, self.hide.part(record), sums)
             for key, value in moved.items():
                 replace_file(_file_of(key, self.record_file), value)
             replace_file(self.record_file, payload)
@@ -197,7 +201,7 @@ class RaceFolder:
         with self._appending, _writing(file):
             if not self._has_ended:
                 with open_private(file, "ab") as opened:
-                    opened.write(lines)
+                    opened.write(self.hide.lines(lines))
 
 
 class RaceStore:
@@ -207,13 +211,14 @@ class RaceStore:
         self.home = home
         self.races_folder = home / "races"
 
-    def create(self, race_id: str, first: RaceRecord | None = None) -> RaceFolder:
+    def create(self, race_id: str, first: RaceRecord | None = None, hide: HiddenSecrets | None = None) -> RaceFolder:
         """Create the folder of a new race, with its `logs` and its `first` record; it is never there without them.
+        Secrets that `hide` knows are hidden in all that is written to it.
 
         Raises UsageError if the id is taken or cannot be one, RecordError if the folder cannot be written.
         """
-        folder = RaceFolder(self.races_folder / check_race_id(race_id))
-        new = RaceFolder(self.races_folder / f"{_NEW}{race_id}-{process_name()}")
+        folder = RaceFolder(self.races_folder / check_race_id(race_id), hide)
+        new = RaceFolder(self.races_folder / f"{_NEW}{race_id}-{process_name()}", hide)
         with _writing(folder.path):
             private_folder(self.races_folder)
             try:
@@ -403,13 +408,17 @@ def _sealed(document: Mapping[str, Any], sums: Mapping[str, str]) -> bytes:
 
 
 def _builtins(record: RaceRecord) -> dict[str, Any]:
-    hidden = replace(
+    document: dict[str, Any] = _finite(msgspec.to_builtins(_redacted(record)))
+    return document
+
+
+def _redacted(record: RaceRecord) -> RaceRecord:
+    return replace(
         record,
         track_params=redact(record.track_params),
+        user_tags=redact(record.user_tags),
         clusters={name: replace(facts, settings=redact(facts.settings)) for name, facts in record.clusters.items()},
     )
-    document: dict[str, Any] = _finite(msgspec.to_builtins(hidden))
-    return document
 
 
 def _json(value: Any) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 
+from esbench.errors.printable import printable
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import MEASURES, SCHEDULE_LAG, Measure, with_beyond
 from esbench.publish.prometheus.folding import LAG_BOUNDS, NS, Bounds, parse_bounds
@@ -54,6 +55,11 @@ def families_of(seen: Seen, bounds: Bounds) -> list[Metric]:
         *_workers(seen),
         *_telemetry(seen),
     ]
+    for family in families:
+        family.samples = [
+            sample._replace(labels={name: printable(value) for name, value in sample.labels.items()})
+            for sample in family.samples
+        ]
     return [family for family in families if family.samples]
 
 

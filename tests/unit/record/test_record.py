@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from races import GOLDEN, golden_race, task_of, with_task
 
+from esbench.record.hidden import HiddenSecrets
 from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
-from esbench.record.secrets import HIDDEN, redact
+from esbench.record.secrets import HIDDEN, Secret, redact, secret_values
 from esbench.record.store import RaceStore, decode_record, encode_record
 
 OF_SCHEMA_7: Any = {"host_shares": ()}
@@ -168,6 +169,13 @@ def test_a_newer_schema_is_refused_by_name() -> None:
         "access_token",
         "accessToken",
         "passphrase",
+        "dbpwd",
+        "MYSQL_PWD",
+        "db_pass",
+        "passw",
+        "credentials",
+        "license",
+        "gh_pat",
         "private_key",
         "Authorization",
     ],
@@ -205,3 +213,25 @@ def test_secrets_among_parameters_and_settings_never_reach_the_file() -> None:
     payload = encode_record(record)
     assert b"hush" not in payload
     assert b'"heap": "1g"' in payload
+
+
+def test_what_came_from_the_environment_is_hidden_whatever_its_name() -> None:
+    assert redact({"who": Secret("alice"), "deep": {"list": [1]}}) == {"who": HIDDEN, "deep": {"list": [1]}}
+    assert list(secret_values({"who": Secret("alice"), "pat": "x", "compat": "y"})) == ["alice", "x"]
+
+
+@pytest.mark.parametrize("secret", ["complete", "default", "requests", "latency", "elasticsearch", "get-by-id"])
+def test_a_secret_that_is_a_word_of_records_breaks_none(tmp_path: Path, secret: str) -> None:
+    record = golden_race(race_id="a", user_tags={"said": f"it is {secret}"})
+    folder = RaceStore(tmp_path).create("a", record, HiddenSecrets([secret]))
+    folder.save(record)
+    loaded = RaceStore(tmp_path).load("a")
+    assert loaded.user_tags == {"said": f"it is {HIDDEN}"}
+    assert (loaded.status, len(loaded.tasks), list(loaded.clusters)) == ("complete", len(record.tasks), ["default"])
+    assert [task.requests for task in loaded.tasks] == [task.requests for task in record.tasks]
+    assert loaded.clusters["default"].distribution == record.clusters["default"].distribution
+
+
+@pytest.mark.parametrize("secret", ["1", "yes", "500", "9200"])
+def test_what_is_short_or_a_small_number_is_not_looked_for_in_a_whole_record(secret: str) -> None:
+    assert HiddenSecrets([secret]).text(f"it is {secret}") == f"it is {secret}"

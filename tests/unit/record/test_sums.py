@@ -199,6 +199,12 @@ def test_an_answer_that_cannot_be_compared_is_damaged(tmp_path: Path, answer: ob
         answers_of(tmp_path / "answers.jsonl")
 
 
+def test_an_answer_that_is_no_text_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_bytes(b'{"\xa2kind": "answer"}\n')
+    with pytest.raises(RecordError, match=r"answers.jsonl:1: is damaged"):
+        answers_of(tmp_path / "answers.jsonl")
+
+
 def folder_of(home: Path, record: RaceRecord) -> RaceFolder:
     return RaceStore(home).create(record.race_id, record)
 
