@@ -21,8 +21,8 @@ from esbench.record.store import RaceFolder
 class RecordWriter(Listener):
     """The growing record of a race: saved after every step, in a thread, while the next step runs.
 
-    `readings` writes those of telemetry beside it. `clock` returns the seconds since the race's start, and nobody sets
-    it. As a context it saves at once; if the record still says running at the end, it is saved as failed.
+    `readings` writes those of telemetry beside it. `clock` returns the seconds since the race's start, and is
+    never set. As a context it saves at once; if the record still says running at the end, it is saved as failed.
     """
 
     def __init__(self, folder: RaceFolder, record: RaceRecord, clock: Callable[[], float]) -> None:

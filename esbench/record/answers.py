@@ -104,7 +104,7 @@ class _Document(msgspec.Struct):
 
 
 class _Part(msgspec.Struct, forbid_unknown_fields=True):
-    """An answer to a search of its own: the comparison relies on these types; what it compares as a whole has any."""
+    """The answer to one search: the comparison relies on these types; what it compares as a whole has any."""
 
     search: _Search | msgspec.UnsetType = msgspec.UNSET
     document: _Document | msgspec.UnsetType = msgspec.UNSET

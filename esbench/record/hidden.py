@@ -29,7 +29,7 @@ _NAMES = _OWN | {each.name for kind in _KINDS if is_dataclass(kind) for each in 
 
 
 class HiddenSecrets:
-    """What hides the secrets of a race in its record, its series and what listeners are told.
+    """A filter that hides the secrets of a race in its record, its series and the events for listeners.
 
     Short ones and small numbers are hidden only where they were given, as they are in many other places.
     """

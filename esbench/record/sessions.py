@@ -284,7 +284,7 @@ def session_named(text: str, races: RaceStore, sessions: SessionStore) -> str | 
 
 @dataclass(frozen=True)
 class _Said:
-    """What a session's file says about itself."""
+    """The keys by which a session's file is checked."""
 
     schema: int
     sums: Mapping[str, str] = field(default_factory=dict)

@@ -456,7 +456,7 @@ class _SchemaOnly:
 
 @dataclass(frozen=True)
 class _Files:
-    """What a race.json says about the files of its race."""
+    """The keys of a race.json about the files of its race."""
 
     schema: int
     status: str
@@ -465,7 +465,7 @@ class _Files:
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """The keys that are in files of their own."""
+        """The keys that were moved to further files."""
         return tuple(key for key in self.elsewhere if key in _MAY_MOVE)
 
     def damage(self, payload: bytes, race_id: str, folder: Path | None = None) -> str:

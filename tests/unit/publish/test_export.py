@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.parser import text_string_to_metric_families
-from races import GOLDEN, as_counted, golden_race, keep, task_of, with_task
+from races import GOLDEN, as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
@@ -236,9 +236,10 @@ def test_a_damaged_histogram_of_a_record_is_named() -> None:
 @pytest.fixture
 def race(esbench_home: Path) -> str:
     record = golden_race()
-    keep(esbench_home, as_counted(record, SERIES / "seconds.jsonl"))
+    folder = RaceStore(esbench_home).create(record.race_id)
     for file in SERIES.iterdir():
-        shutil.copy(file, RaceStore(esbench_home).folder(record.race_id).path)
+        shutil.copy(file, folder.path)
+    folder.save(as_counted(record, SERIES / "seconds.jsonl"))
     return record.race_id
 
 
