@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -55,6 +56,7 @@ _FAULTS = (
     ValueError,
 )
 _HIGHEST_POWER, _LARGEST_BASE = 100, 1 << 64
+_CHANGES = ("__setitem__", "__delitem__", "__iadd__", "__ior__")  # of a template's lists, mappings and sets
 _MOST_TEXT = 16_000_000  # characters of a rendered template
 
 
@@ -282,7 +284,7 @@ class TrackRenderer:
     def _template(self, name: str, *extensions: type[jinja2.ext.Extension]) -> jinja2.Template:
         undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else jinja2.Undefined
         environment = self._environment(undefined, extensions)
-        for param, value in self.context.params.items():
+        for param, value in deepcopy(dict(self.context.params)).items():  # which the template may change
             environment.globals.setdefault(param, value)
         return environment.get_template(name)
 
@@ -335,10 +337,44 @@ class TrackRenderer:
         return ""
 
 
-class _Sandbox(jinja2.sandbox.ImmutableSandboxedEnvironment):
-    """Jinja's sandbox; `**` is bounded, since nothing interrupts it."""
+class _Range(Sequence[int]):
+    """Python's range, of any length: walking through it never leaves Python, where the limit on CPU time interrupts."""
+
+    def __init__(self, *bounds: int) -> None:
+        self._numbers = range(*bounds)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._numbers[place]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        for number in self._numbers:  # noqa: UP028 - "yield from" would walk in C
+            yield number
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._numbers if isinstance(value, int) else any(value == number for number in self)
+
+    def __repr__(self) -> str:
+        return repr(self._numbers)
+
+
+class _Sandbox(jinja2.sandbox.SandboxedEnvironment):
+    """Jinja's sandbox; `**` is bounded, since nothing interrupts it.
+
+    Templates may change lists, mappings and sets, as they may in Rally: all that they reach is their own.
+    """
 
     intercepted_binops = frozenset({"**"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.globals["range"] = _Range
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        is_change = attr in _CHANGES and type(obj) in (dict, list, set)
+        return is_change or super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
         if abs(right) > _HIGHEST_POWER or abs(left) > _LARGEST_BASE:

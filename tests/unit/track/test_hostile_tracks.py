@@ -46,7 +46,9 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{% for a in range(1000000000) %}x{% endfor %}", "Range too big"),
+        ("{{ range(1000000000) | list }}", "more than 1024 MB of memory"),
+        ("{% set a = [1] %}{% for i in range(60) %}{% set _ = a.extend(a) %}{% endfor %}", "more than 1024 MB of memory"),
+        ("{% set a = [] %}{% set _ = a.append(a) %}{{ a | tojson }}", "Circular reference"),
         ("{{ 'x' * 90000000000 }}", "more than 1024 MB of memory"),
         ("{{ 'x'.center(40000000000) }}", "more than 1024 MB of memory"),
         ("{{ 10 ** 100000000000 }}", "too large"),
@@ -61,6 +63,15 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
 def test_a_template_that_takes_too_much_is_refused(tmp_path: Path, template: str, why: str) -> None:
     with pytest.raises(TrackError, match=why):
         load(track(tmp_path, template))
+
+
+@pytest.mark.parametrize("template", ["{% for a in range(N) %}{% endfor %}", "{{ range(N) | sum }}", "{{ 0.5 in range(N) }}"])
+def test_a_walk_through_a_range_of_any_length_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str
+) -> None:
+    monkeypatch.setattr("esbench.track.rendering.limited", lambda: limited(cpu_s=0.2))
+    with pytest.raises(TrackError, match="more than 0.2 s of CPU time"):
+        load(track(tmp_path, template.replace("N", "1000000000000")))
 
 
 def test_code_is_stopped_after_its_cpu_time() -> None:
