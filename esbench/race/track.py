@@ -60,6 +60,7 @@ class RacedTrack:
             install_dependencies=options.install_dependencies,
             no_python=options.no_python,
             progress=self._progress,
+            raced=options.challenge or "",
         )
         self.types = loaded.types
         track, self._own_code = loaded.processed(choose_challenge(loaded.track, options.challenge).name)

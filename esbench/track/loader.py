@@ -5,7 +5,8 @@ It reads files of the track's folder only; corpora are prepared elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
 from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Template, Templates, Track, leaves_folder
-from esbench.track import features, schema, testmode
+from esbench.track import document, features, schema, testmode
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
 from esbench.track.python_part import PythonPart
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
-from esbench.track.selection import for_serverless
+from esbench.track.selection import corpora_of, for_serverless
 from esbench.track.source import JSON_SUFFIXES, OUTSIDE, TRACK_FILES, YAML_SUFFIXES, file_in
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
@@ -42,12 +43,14 @@ def load_track(
     faults: Faults | None = None,
     code: Sequence[Path] = (),
     python: PythonPart | None = None,
+    raced: str | None = None,
 ) -> Track:
     """Check and build the track of a file that was read.
 
     Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `code` are the
     files of its Python part, `python` is that part; without it, nothing that depends on that is judged. Where `faults`
-    are gathered, it raises only a fault that hides all the rest, and the track lacks what could not be built.
+    are gathered, it raises only a fault that hides all the rest, and the track lacks what could not be built. `raced`
+    names the challenge of a race ("": the default one): faults outside of it are tolerated, and what has them left out.
     """
     faults = faults or Faults()
     renderer = node.rendered.renderer
@@ -56,7 +59,7 @@ def load_track(
     for fault in python.tolerated if python is not None else ():
         with faults.leniently():
             raise fault
-    schema.validate(node, faults)
+    schema.validate(node, faults, aside=() if raced is None else _not_raced(node, raced))
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
     indices = faults.each(lambda index: _index(index, faults), node.find("indices") or ())
@@ -82,16 +85,14 @@ def load_track(
         lacks_code=python is None and bool(code),
         known_corpora=known_corpora,
     )
-    faults.each(builder.operation, builder.operations.values())
-    challenges = _challenges(node, builder)
+    with nullcontext() if raced is None else builder.not_raced():
+        faults.each(builder.operation, builder.operations.values())
+    challenges = _challenges(node, builder, raced)
     if renderer.context.build_flavor == "serverless":
         of = renderer.context.distribution
         challenges = tuple(for_serverless(challenge, operation_types, of) for challenge in challenges)
     builder.refuse_unknown_types()
-    corpora = faults.each(
-        lambda corpus: _corpus(corpus, indices or data_streams, faults),
-        _by_name(node, "corpora", "corpus", faults).values(),
-    )
+    corpora = _corpora(node, indices or data_streams, faults, _needs_corpora(builder, challenges, raced))
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
         challenges = tuple(testmode.shrink_challenge(challenge, operation_types) for challenge in challenges)
@@ -156,7 +157,28 @@ def challenge_nodes(track: DocumentNode) -> list[DocumentNode]:
     return [track["challenge"] if given[0] == "challenge" else track]
 
 
-def _challenges(track: DocumentNode, builder: TaskBuilder) -> tuple[Challenge, ...]:
+def _not_raced(track: DocumentNode, raced: str) -> list[document.Path]:
+    """Return the paths of a track's operations, corpora and other challenges than the one that is raced.
+
+    An operation or corpus that this challenge uses is raced all the same: its faults are raised when it is met there.
+    """
+    parts = [node.path for key in ("operations", "corpora") for node in _elements(track, key)]
+    challenges = list(_elements(track, "challenges"))
+    return parts + [node.path for node in challenges if not _is_raced(node, challenges, raced)]
+
+
+def _elements(track: DocumentNode, key: str) -> Iterable[DocumentNode]:
+    node = track.find(key)
+    return () if node is None or not isinstance(node.value, list) else node
+
+
+def _is_raced(challenge: DocumentNode, challenges: Sequence[DocumentNode], raced: str | None) -> bool:
+    if raced is None or len(challenges) == 1:
+        return True
+    return challenge.get("name") == raced if raced else bool(challenge.get("default"))
+
+
+def _challenges(track: DocumentNode, builder: TaskBuilder, raced: str | None) -> tuple[Challenge, ...]:
     faults = builder.faults
     nodes = challenge_nodes(track)
     if nodes[0] is track:
@@ -168,7 +190,14 @@ def _challenges(track: DocumentNode, builder: TaskBuilder) -> tuple[Challenge, .
             if (name := str(node.get("name"))) in names:
                 node.fail(f'two challenges are named "{name}"')
             names.append(name)
-    challenges = faults.each(builder.challenge, nodes, below=("schedule",))
+    challenges: tuple[Challenge, ...] = ()
+    for node in nodes:
+        if _is_raced(node, nodes, raced):
+            challenges += faults.each(builder.challenge, [node], below=("schedule",))
+        else:
+            with builder.not_raced() as found:
+                built = faults.each(builder.challenge, [node], below=("schedule",))
+            challenges += () if found else built
     if len(nodes) == 1:
         return tuple(replace(challenge, default=True) for challenge in challenges)
     defaults = [node for node in nodes if node.get("default")]
@@ -265,6 +294,30 @@ def _by_name(track: DocumentNode, key: str, what: str, faults: Faults) -> dict[s
 
 
 _Targets = tuple[Index, ...] | tuple[DataStream, ...]
+
+
+def _needs_corpora(builder: TaskBuilder, challenges: Sequence[Challenge], raced: str | None) -> Callable[[str], bool]:
+    """Return a function that tells whether a race needs the corpus of a name; one of all challenges needs each.
+
+    Code of the track may read any of them.
+    """
+    chosen = [each for each in challenges if (each.name == raced if raced else each.default)]
+    if raced is None or len(chosen) != 1 or (builder.python is not None and builder.python.track_processors):
+        return lambda name: True
+    tasks, variables = chosen[0].tasks, builder.variables
+    if any(task.operation.python for task in tasks):
+        return lambda name: True
+    return lambda name: any(name in corpora_of(task, (name,), variables, builder.operation_types) for task in tasks)
+
+
+def _corpora(
+    track: DocumentNode, targets: _Targets, faults: Faults, is_needed: Callable[[str], bool]
+) -> tuple[Corpus, ...]:
+    found: tuple[Corpus, ...] = ()
+    for name, node in _by_name(track, "corpora", "corpus", faults).items():
+        with nullcontext() if is_needed(name) else faults.aside():
+            found += faults.each(lambda corpus: _corpus(corpus, targets, faults), [node])
+    return found
 
 
 def _corpus(node: DocumentNode, targets: _Targets, faults: Faults) -> Corpus:

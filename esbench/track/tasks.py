@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -172,12 +173,21 @@ class TaskBuilder:
             return None if self.lacks_code else ()
         return self.python.schedulers
 
+    @contextmanager
+    def not_raced(self) -> Iterator[list[EsbenchError]]:
+        """Context manager for operations and challenges that are not raced; as `Faults.aside`."""
+        self.refuse_unknown_types()  # of what is raced
+        with self.faults.aside() as found:
+            yield found
+            self.refuse_unknown_types()
+
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all unknown operation types, at the place of the first; if gathered, one each."""
         groups = [[kind] for kind in self.unknown] if self.faults.gather else [list(self.unknown)]
         for kinds in filter(None, groups):
             with self.faults.apart():
                 self._refuse_types(kinds)
+        self.unknown.clear()
 
     def _refuse_types(self, kinds: list[str]) -> None:
         node = self.unknown[kinds[0]]

@@ -47,7 +47,10 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
     ("template", "why"),
     [
         ("{{ range(1000000000) | list }}", "more than 1024 MB of memory"),
-        ("{% set a = [1] %}{% for i in range(60) %}{% set _ = a.extend(a) %}{% endfor %}", "more than 1024 MB of memory"),
+        (
+            "{% set a = [1] %}{% for i in range(60) %}{% set _ = a.extend(a) %}{% endfor %}",
+            "more than 1024 MB of memory",
+        ),
         ("{% set a = [] %}{% set _ = a.append(a) %}{{ a | tojson }}", "Circular reference"),
         ("{{ 'x' * 90000000000 }}", "more than 1024 MB of memory"),
         ("{{ 'x'.center(40000000000) }}", "more than 1024 MB of memory"),
@@ -65,12 +68,14 @@ def test_a_template_that_takes_too_much_is_refused(tmp_path: Path, template: str
         load(track(tmp_path, template))
 
 
-@pytest.mark.parametrize("template", ["{% for a in range(N) %}{% endfor %}", "{{ range(N) | sum }}", "{{ 0.5 in range(N) }}"])
+@pytest.mark.parametrize(
+    "template", ["{% for a in range(N) %}{% endfor %}", "{{ range(N) | sum }}", "{{ 0.5 in range(N) }}"]
+)
 def test_a_walk_through_a_range_of_any_length_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str
 ) -> None:
     monkeypatch.setattr("esbench.track.rendering.limited", lambda: limited(cpu_s=0.2))
-    with pytest.raises(TrackError, match="more than 0.2 s of CPU time"):
+    with pytest.raises(TrackError, match=r"more than 0\.2 s of CPU time"):
         load(track(tmp_path, template.replace("N", "1000000000000")))
 
 
