@@ -296,9 +296,15 @@ class TrackRenderer:
         environment = _Sandbox(loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False)
         # YAML has no \ud83d\ude00
         environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "ensure_ascii": False}
-        environment.globals.update(self.context.globals(), glob=lambda pattern: self.files.glob("", pattern))
+        environment.globals.update(self.context.globals(), glob=self._glob)
         environment.filters.update(_FILTERS)
         return environment
+
+    def _glob(self, pattern: str) -> list[str]:
+        try:
+            return self.files.glob("", pattern)
+        except TrackError as error:
+            raise jinja2.TemplateError(error.what) from None
 
     def _error(self, what: str, name: str, line: int, hint: str) -> TrackError:
         place = self.files.source(name).location(line)
