@@ -212,7 +212,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         "track_path": path,
         "track_revision": repository.commit if repository else "",
-        "track_params": parse_track_params((*common_track_params, *flags["track_params"]), path.parent),
+        "track_params": parse_track_params((*common_track_params, *flags["track_params"]), path),
         "include_tasks": parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
         "exclude_tasks": parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
         "user_tags": merged(flags["user_tags"], parse_tags),

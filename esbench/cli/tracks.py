@@ -108,7 +108,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
-        params=parse_track_params(flags["track_params"], track.parent),
+        params=parse_track_params(flags["track_params"], track),
         distribution=product,
         version=version,
         build_flavor=flags["build_flavor"],

@@ -225,6 +225,12 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], track: str) -> 
 def _index(node: DocumentNode, faults: Faults) -> Index:
     """Return an index of the track; without a body, or if that has a fault, it has the server's defaults."""
     body, table = node.find("body"), node.find("table")
+    types = node.get("types")
+    for key, parts in (("documents", [node.value]), ("types", types if isinstance(types, list) else [])):
+        with faults.apart():
+            if any(isinstance(part, Mapping) and "documents" in part for part in parts):
+                hint = 'write them as a corpus with a "target-index" below "corpora"'
+                node[key].fail('documents below "indices" are of an old format of Rally, and would not be sent', hint)
     with faults.apart():
         content = {} if body is None else _content(body, "an index body").value
         return Index(node.value["name"], content, None if table is None else _file(table).text)

@@ -17,6 +17,7 @@ from esbench.units import Rate, format_duration, parse_duration, parse_target_ra
 T = TypeVar("T")
 _TASK_KEYS = known_keys("task")
 _RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
+_ZERO = re.compile(r"\s*[-+]?0+(\.0*)?\s*(%|[^\s\d.%]*/s)?\s*")  # 0, "0 ops/s"
 _DIGITS = re.compile(r"[0-9.]+\s*")
 
 
@@ -46,14 +47,12 @@ def build_schedule(
 
 
 def _target(node: DocumentNode) -> Rate | None:
-    """Return the target rate; None for a closed loop: "none", an empty text or a missing key."""
+    """Return the target rate; None for a closed loop: "none", an empty text, zero as in Rally, or a missing key."""
     if (interval := node.find("target-interval")) is not None:
         seconds = _parsed(interval, parse_duration)
-        if seconds <= 0:
-            interval.fail('"target-interval" must be above zero', "leave it out where no rate is wanted")
-        return Rate(1 / seconds, "ops")
+        return Rate(1 / seconds, "ops") if seconds else None
     target = node.find("target-throughput")
-    if target is None or str(target.value).strip().lower() in ("", "none"):
+    if target is None or str(target.value).strip().lower() in ("", "none") or _ZERO.fullmatch(str(target.value)):
         return None
     return _parsed(target, parse_target_rate)
 

@@ -82,7 +82,6 @@ def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: st
         (REINDEX, "5 pages/s", "the target rate is in pages/s, the operation counts docs (say ops/s)"),
         ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
         (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
-        (BULK, "0%", '"target-throughput": a rate must be above zero, not "0%" (say "70%" of the capacity)'),
         (BULK, "-7%", '"target-throughput": "-7%" is not a rate (say "70%" of the capacity, or 1000)'),
         (BULK, "70 docs%", '"target-throughput": "70 docs%" is not a rate'),
         (BULK, "5", 'unknown schedule "poison" (did you mean "poisson"?'),
@@ -275,3 +274,14 @@ def test_iterations_of_a_parallel_do_not_count_for_a_task_with_a_period_of_time(
     tasks = "[{operation: refresh, time-period: 5}, {name: other, operation: refresh}]"
     first, second = step_of(tmp_path, f"{{parallel: {{iterations: 3, tasks: {tasks}}}}}").tasks
     assert (first.iterations, second.iterations) == (None, 3)
+
+
+@pytest.mark.parametrize("key", ["target-throughput", "target-interval"])
+@pytest.mark.parametrize("zero", ["0", "0.0", '"0"'])
+def test_zero_is_no_target_as_in_rally(tmp_path: Path, key: str, zero: str) -> None:
+    assert one_task(tmp_path, f"iterations: 5, {key}: {zero}").schedule.rate is None
+
+
+@pytest.mark.parametrize("zero", ["0 ops/s", "0/s", "0.0 docs/s", " 0 MB/s", "0%"])
+def test_zero_of_any_unit_is_no_target(tmp_path: Path, zero: str) -> None:
+    assert one_task(tmp_path, f'iterations: 5, target-throughput: "{zero}"').schedule.rate is None

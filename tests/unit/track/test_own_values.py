@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from track_files import context, load, write_track
 
+from esbench.errors import TrackError
 from esbench.track.rendering import TrackRenderer
 
 TRACK = """
@@ -94,3 +95,42 @@ def test_what_a_template_changes_in_a_parameter_stays_within_its_rendering(tmp_p
     renderer = TrackRenderer(folder, own)
     assert [renderer.render("track.yml").text for _ in range(2)][1].count("[1, 2, 3]") == 1
     assert own.params == {"sizes": [1, 2]}
+
+
+@pytest.mark.parametrize("suffix", [".yml", ".json"])
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ nosuch | tojson }}",
+        "{{ {'a': [nosuch]} | tojson }}",
+        "{% for i in range(nosuch) %}{% endfor %}",
+        "{% for i in range(1, nosuch | default(other)) %}{% endfor %}".replace("other", "nosuch"),
+        "{{ '%d' % nosuch }}",
+        "{{ [1, 2][:nosuch] }}",
+        "{{ ('a' * 3) | length + nosuch | length | abs + nosuch }}",
+        "{{ [1] | sum(start=nosuch) }}",
+        "{{ 'a' | center(nosuch) }}",
+        "{{ nosuch | int }}",
+        "{{ nosuch.part | length }}",
+        "{{ days_ago is defined }}{{ '31-12-2024' | days_ago(nosuch) }}",
+    ],
+)
+def test_an_undefined_parameter_is_named(tmp_path: Path, template: str, suffix: str) -> None:
+    folder = write_track(tmp_path, template, suffix)
+    with pytest.raises(TrackError, match=r"'nosuch' is undefined .give it a default"):
+        TrackRenderer(folder, context()).render(f"track{suffix}")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        '{"name": "a", "types": [{"name": "b", "documents": "d.json.bz2", "document-count": 3}]}',
+        '{"name": "a", "documents": [{"source-file": "d.json"}]}',
+    ],
+)
+def test_documents_of_indices_are_refused(tmp_path: Path, index: str) -> None:
+    track = f'{{"version": 2, "indices": [{index}], "schedule": [{{"operation": "refresh"}}]}}'
+    with pytest.raises(TrackError, match="are of an old format of Rally, and would not be sent"):
+        load(write_track(tmp_path, track, ".json"))
+    fine = track.replace(index, '{"name": "a", "types": ["b"]}')
+    assert load(write_track(tmp_path / "fine", fine, ".json")).indices[0].name == "a"
