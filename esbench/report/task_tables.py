@@ -1,8 +1,8 @@
 """Tables of a race's tasks, in the shape of published ones: a line for each task, target rates and thresholds, what the
 servers did during each, and sweeps.
 
-A sweep is tasks that run one operation with more and more clients, or at higher and higher rates. Nothing is in the
-tables that the record does not hold.
+A sweep is tasks that run one operation with more and more clients, or at higher and higher rates, and differ in nothing
+else. Nothing is in the tables that the record does not hold.
 """
 
 from __future__ import annotations
@@ -257,8 +257,8 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
     """Return a section for each operation that several tasks run in a closed loop with different numbers of clients, or
     in an open loop at different rates.
 
-    They are in the order of their first tasks. Tasks that run beside others are left out: not only their clients or
-    rates differ.
+    They are in the order of their first tasks. Tasks that run beside others are left out, and so are tasks whose
+    requests differ, also of operations of the same name: not only their clients or rates differ.
     """
     of_servers = _known((_CPU, _MEMORY, _LOAD), record.tasks)
     return tuple(_sweep_of(tasks, of_servers) for tasks in _swept(record))
@@ -267,11 +267,18 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
 def _swept(record: RaceRecord) -> list[list[TaskResult]]:
     """Return the tasks of each sweep."""
     in_step = Counter((task.cluster, task.step) for task in record.tasks)
-    groups: dict[tuple[str, str, str], list[TaskResult]] = {}
+    groups: dict[tuple[object, ...], list[TaskResult]] = {}
     for task in reported_tasks(record):
         if not task.stages and in_step[task.cluster, task.step] == 1:
-            groups.setdefault((task.operation, task.loop, task.cluster), []).append(task)
+            groups.setdefault(_alike(task), []).append(task)
     return [tasks for tasks in groups.values() if len({_step_of(task) for task in tasks}) > 1]
+
+
+def _alike(task: TaskResult) -> tuple[object, ...]:
+    """Return what is the same in all tasks of a sweep."""
+    schedule = (task.loop, task.schedule, task.target_unit, task.think_time_s, task.ramp_up_s)
+    clients = task.clients if task.loop == "open" else None
+    return task.operation, task.operation_type, task.params_digest, task.cluster, *schedule, clients
 
 
 def _step_of(task: TaskResult) -> float | None:
