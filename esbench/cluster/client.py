@@ -317,7 +317,9 @@ class Cluster:
             }
 
     def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """Return index -> documents of its primaries, and those among them that are deleted and not merged away yet.
+        """Return index -> its documents, and how many are deleted and not merged away yet; as users count them.
+
+        Where a mapping has nested documents, Lucene's count of both has those, too; only the first is asked anew.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
         """
@@ -325,15 +327,20 @@ class Cluster:
         if not path:
             return {}
         reply = self.request("GET", f"{path}/_stats/docs", params=LENIENT, timeout_s=FIRST_ANSWER_S)
+        mappings = self.request("GET", f"{path}/_mapping", params=LENIENT, timeout_s=FIRST_ANSWER_S)
         with known_form(path):
-            return {
+            found = {
                 name: (counted(index["primaries"]["docs"]["count"]), counted(index["primaries"]["docs"]["deleted"]))
                 for name, index in reply["indices"].items()
             }
+        for name, (_, deleted) in found.items():
+            if has_nested(mappings.get(name)) and (count := self.count(name)) is not None:
+                found[name] = count, deleted
+        return found
 
     def count(self, name: str) -> int | None:
-        """Return how many documents an index has; None if there is no such index."""
-        path = f"/{name}/_count"
+        """Return how many documents an index has, without nested ones; None if there is no such index."""
+        path = f"/{quote(name)}/_count"
         reply = self.request("GET", path, ignore=(404,))
         with known_form(path):
             return counted(reply["count"]) if "count" in mapping(reply) else None
@@ -344,7 +351,7 @@ class Cluster:
         """Return index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
-        indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies;
+        indices that start with a dot unless they are named. `docs` lack nested ones, `store_bytes` are of all copies;
         `mappings` are left out if they are long. `timeout_s` is of each of three requests.
         """
         path = index_path(names)
@@ -362,7 +369,9 @@ class Cluster:
                 if path != "/*" or not index.startswith(".") or index.startswith(".ds-")
             }
         room = _MAPPINGS_CHARACTERS
-        for facts in found.values():
+        for name, facts in found.items():
+            if facts["docs"] is not None and has_nested(facts["mappings"]):
+                facts["docs"] = self.count(name)
             length = len(json.dumps(facts["mappings"]))
             if length > min(room, _MAPPINGS_OF_AN_INDEX_CHARACTERS):
                 del facts["mappings"]
@@ -386,6 +395,13 @@ def _unpacked(content: bytes, url: str) -> bytes:
 def _uuid(reply: Mapping[str, Any]) -> str:
     uuid = text(reply.get("cluster_uuid"))
     return "" if uuid == _NOT_FORMED else uuid
+
+
+def has_nested(mappings: object) -> bool:
+    """True if a field at any depth of mappings is of the type nested, whose documents Lucene counts, too."""
+    if isinstance(mappings, Mapping):
+        return mappings.get("type") == "nested" or any(map(has_nested, mappings.values()))
+    return False
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
