@@ -64,8 +64,8 @@ def parse_track_params(values: Iterable[str], track: Path) -> dict[str, Any]:
     where = "--track-params"
 
     def typed(name: str, text: str) -> Any:
-        numbers = _numbers(text)
-        return numbers if numbers is not None and sweeps(track, name) else _typed(text)
+        numbers = _numbers(text) if "/" in text and sweeps(track, name) else None
+        return _typed(text) if numbers is None else numbers
 
     given = merged(values, lambda value: _mapping(value, where, [track.parent], typed))
     found = {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
