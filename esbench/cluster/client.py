@@ -319,7 +319,7 @@ class Cluster:
     def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Return index -> its documents, and how many are deleted and not merged away yet; as users count them.
 
-        Where a mapping has nested documents, Lucene's count of both has those, too; only the first is asked anew.
+        Statistics count nested documents, too: of an index with nested fields, documents are counted by a search.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
         """

@@ -303,7 +303,7 @@ _Targets = tuple[Index, ...] | tuple[DataStream, ...]
 
 
 def _needs_corpora(builder: TaskBuilder, challenges: Sequence[Challenge], raced: str | None) -> Callable[[str], bool]:
-    """Return a function that tells whether a race needs the corpus of a name; one of all challenges needs each.
+    """Return a function that is True for the names of corpora that a race needs; a race of all challenges needs each.
 
     Code of the track may read any of them.
     """
