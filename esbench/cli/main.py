@@ -35,6 +35,9 @@ COMMANDS = {
     "create-track": LazyCommand(
         "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
     ),
+    "convert-workload": LazyCommand(
+        "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
+    ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.cli.show:report", "Write races as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),

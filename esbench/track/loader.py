@@ -129,9 +129,10 @@ def track_file(path: Path, where: str) -> Path:
     if path.is_dir():
         found = file_in(path)
         if found is None:
-            raise UsageError(
-                f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(TRACK_FILES)}"
-            )
+            hint = f"looked for {', '.join(TRACK_FILES)}"
+            if (path / "workload.json").exists():  # of OpenSearch Benchmark
+                hint = "it is a workload: esbench convert-workload DIR OUT makes a track of it"
+            raise UsageError(f'the folder "{path}" holds no track', where=where, hint=hint)
         return found
     if not path.exists():
         raise UsageError(f'"{path}" does not exist', where=where, hint="it names a track's folder or its track file")
@@ -150,7 +151,7 @@ def challenge_nodes(track: DocumentNode) -> list[DocumentNode]:
         what = f'a track cannot have both "{given[0]}" and "{given[1]}"' if given else "the track has no challenge"
         hint = 'a track has one of "challenges", "challenge", "schedule"'
         if "test_procedures" in track:  # of OpenSearch Benchmark
-            hint = 'rename "test_procedures" to "challenges"'
+            hint = "esbench convert-workload DIR OUT makes a track of a workload"
         (track[given[1]] if given else track).fail(what, hint)
     if given[0] == "challenges":
         return list(track["challenges"])

@@ -48,7 +48,7 @@ DOORS = {
     "bokeh": {"report.html"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
-    "click": {"cli"},
+    "click": {"cli", "features"},
     "cryptography": {"hosts.certificate"},
     "dask": {"hosts"},
     "distributed": {"hosts"},
@@ -124,7 +124,7 @@ def test_what_exists_for_python_in_tracks_is_imported_where_a_track_is_loaded_an
         for found, target in INTERNAL
         if room(target) == "rally_python" and room(found.module) != "rally_python" and not found.typing_only
     }
-    assert doors == {"race.loading", "worker.preparation"}
+    assert doors == {"race.loading", "worker.preparation", "features.workloads.python_code"}
 
 
 @pytest.mark.parametrize("library", DOORS)

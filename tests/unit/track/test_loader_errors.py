@@ -229,7 +229,7 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
     [
         ("hello", 1, 'the track must be a mapping, not "hello"'),
         ("description: x", 1, "the track has no challenge"),
-        ("test_procedures: []", 1, 'has no challenge (rename "test_procedures" to "challenges")'),
+        ("test_procedures: []", 1, "has no challenge (esbench convert-workload DIR OUT makes a track of a workload)"),
         ("schedule: []", 1, "schedule must not be empty"),
         (
             "schedule:\n  - refresh\n",
