@@ -286,6 +286,15 @@ class Challenge:
 
 
 @dataclass(frozen=True)
+class Need:
+    """A feature that a node must have, `what` of the track needs it, and where that stands: file:line, or a file."""
+
+    feature: str
+    what: str
+    where: str
+
+
+@dataclass(frozen=True)
 class Track:
     """A rendered, validated track. `digest` is the sha256 of its source files, unrendered."""
 
@@ -298,12 +307,17 @@ class Track:
     corpora: tuple[Corpus, ...] = ()
     variables: tuple[Variable, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)  # as given by the user
-    requires: tuple[str, ...] = ()  # node features: percolator, painless, language-analyzers
+    needs: tuple[Need, ...] = ()  # of its indices and templates; those of operations are not among them
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
     dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # faults that are tolerated, as Rally tolerates them
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The features that its indices and templates need of a node, sorted: percolator, painless ..."""
+        return tuple(sorted({need.feature for need in self.needs}))
 
     @property
     def targets(self) -> tuple[str, ...]:

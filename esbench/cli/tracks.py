@@ -73,11 +73,15 @@ def render_track(file: str | None, output_path: Path | None, **flags: Any) -> No
 def validate_track(strict: bool, **flags: Any) -> int:
     """Say everything that is wrong with a track, each with its file and line; nothing is started."""
     from esbench.create_track.validation import check_track
+    from esbench.errors import LackedFeatureError
     from esbench.operations import builtin_operations
 
     track, context = _found(flags)
     findings = check_track(
-        track, context, builtin_operations(), esbench_home(), strict=strict, no_python=flags["no_python"]
+        *(track, context, builtin_operations(), esbench_home()),
+        strict=strict,
+        no_python=flags["no_python"],
+        distribution=f"{context.distribution}-{context.version}" if flags["distribution"] else "",
     )
     for problem in findings.problems:
         click.echo(printable(str(problem)))
@@ -86,7 +90,7 @@ def validate_track(strict: bool, **flags: Any) -> int:
     count = len(findings.problems)
     if count:
         click.echo(f"esbench: {track} has {count} problem{'s' if count > 1 else ''}", err=True)
-        return 1
+        return 2 if any(isinstance(problem, LackedFeatureError) for problem in findings.problems) else 1
     if findings.track is not None:
         names = ", ".join(challenge.name for challenge in findings.track.challenges)
         click.echo(f'track "{findings.track.name}" is valid (challenges: {names})')

@@ -18,12 +18,14 @@ _NAMES = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
 class Feature:
     """A feature that not every server has: its name in the plural, and each distribution's first version with it.
 
-    Versions are (major, minor); `opensearch` is None if no version of it has the feature.
+    Versions are (major, minor); `opensearch` is None if no version of it has the feature. `node`: its name among the
+    features of nodes that esbench starts, if not all of these versions have it.
     """
 
     name: str
     elasticsearch: tuple[int, int]
     opensearch: tuple[int, int] | None = None
+    node: str | None = None
 
     @property
     def first_versions(self) -> tuple[str, ...]:

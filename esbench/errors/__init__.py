@@ -53,6 +53,10 @@ class TrackError(EsbenchError):
     exit_code = 2
 
 
+class LackedFeatureError(TrackError):
+    """A track that needs what the node which it is to be raced on does not have."""
+
+
 class TrackCodeError(TrackError):
     """An error raised by Python code of a track; `frames` are the traceback's lines that belong to the track."""
 

@@ -26,8 +26,8 @@ _REPEAT = Parameter(
     "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
 )
 _ONCE = Parameter("names, each for one draw of a variable in the whole request: {batch: uuid}", (dict,))
-ESQL = Feature("ES|QL", (8, 11))
-SQL = Feature("SQL", (6, 3), (1, 0))
+ESQL = Feature("ES|QL", (8, 11), node="esql")
+SQL = Feature("SQL", (6, 3), (1, 0), node="sql")
 TERMS_ENUM = Feature("_terms_enum", (7, 14))
 _QUERIES = ("/_search", "/_msearch", "/_count")  # whatever their method
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")

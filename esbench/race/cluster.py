@@ -34,7 +34,7 @@ from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan
 from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
-from esbench.track.features import features_needed, finds_thai_words, nodes_needed
+from esbench.track.features import finds_thai_words, lacked, needs_of, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -193,12 +193,17 @@ class RacedCluster(RaceTarget):
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
         """Raise an error if an embedded node cannot be raced with the challenge; other clusters are not checked.
 
-        EngineError if it cannot start here or lacks a feature, UsageError if there are too few nodes or a feature is
-        unknown.
+        EngineError if it cannot start here, LackedFeatureError if it lacks a feature, UsageError if there are too few
+        nodes or a feature is unknown.
         """
         if not isinstance(self._engine, EmbeddedEngine):
             return
-        self._engine.require(features_needed(track, challenge, operations))
+        self._engine.require(())
+        needs = needs_of(track, challenge, operations)
+        missing = self._engine.missing_features(tuple(needs))
+        features, able = set(needs).difference(missing), self._engine.able(tuple(needs))
+        if (error := lacked(needs, features, f"{self.info.distribution}-{self.info.version}", able)) is not None:
+            raise error
         if (needed := nodes_needed(track, challenge, operations)) > self._options.node.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",

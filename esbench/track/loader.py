@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
-from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Template, Templates, Track, leaves_folder
+from esbench.model import (
+    Challenge,
+    Corpus,
+    DataStream,
+    Documents,
+    Index,
+    Need,
+    Template,
+    Templates,
+    Track,
+    leaves_folder,
+)
 from esbench.track import document, features, schema, testmode
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
@@ -62,13 +73,14 @@ def load_track(
     schema.validate(node, faults, aside=() if raced is None else _not_raced(node, raced))
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
-    indices = faults.each(lambda index: _index(index, faults), node.find("indices") or ())
+    bodies: list[DocumentNode] = []
+    indices = faults.each(lambda index: _index(index, faults, bodies), node.find("indices") or ())
     streams = _by_name(node, "data-streams", "data stream", faults).values()
     data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
     with faults.apart():
         if indices and data_streams:
             node["data-streams"].fail('a track cannot have both "indices" and "data-streams"', "keep one of them")
-    templates = _templates(node, faults)
+    templates = _templates(node, faults, bodies)
     with faults.apart():
         refuse_unknown(params, renderer.parameters(), name)
 
@@ -106,7 +118,7 @@ def load_track(
         corpora=corpora,
         variables=builder.variables,
         params=dict(params),
-        requires=_requires(node, features.bodies_of(indices, templates), faults),
+        needs=_needs(node, bodies, faults),
         data_streams=data_streams,
         templates=templates,
         dependencies=tuple(node.get("dependencies", ())),
@@ -223,8 +235,11 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], track: str) -> 
     )
 
 
-def _index(node: DocumentNode, faults: Faults) -> Index:
-    """Return an index of the track; without a body, or if that has a fault, it has the server's defaults."""
+def _index(node: DocumentNode, faults: Faults, bodies: list[DocumentNode]) -> Index:
+    """Return an index of the track, and add its body to `bodies`.
+
+    Without a body, or if that has a fault, it has the server's defaults.
+    """
     body, table = node.find("body"), node.find("table")
     types = node.get("types")
     for key, parts in (("documents", [node.value]), ("types", types if isinstance(types, list) else [])):
@@ -233,17 +248,23 @@ def _index(node: DocumentNode, faults: Faults) -> Index:
                 hint = 'write them as a corpus with a "target-index" below "corpora"'
                 node[key].fail('documents below "indices" are of an old format of Rally, and would not be sent', hint)
     with faults.apart():
-        content = {} if body is None else _content(body, "an index body").value
+        content = {}
+        if body is not None:
+            bodies.append(_content(body, "an index body"))
+            content = bodies[-1].value
         return Index(node.value["name"], content, None if table is None else _file(table).text)
     return Index(node.value["name"])
 
 
-def _templates(track: DocumentNode, faults: Faults) -> Templates:
-    """Return the templates of all three kinds. Two of one kind with the same name are a fault (TrackError)."""
+def _templates(track: DocumentNode, faults: Faults, bodies: list[DocumentNode]) -> Templates:
+    """Return the templates of all three kinds, and add their bodies to `bodies`.
+
+    Two of one kind with the same name are a fault (TrackError).
+    """
 
     def built(key: str, definition: str, *, is_composable: bool = True) -> tuple[Template, ...]:
         nodes = _by_name(track, key, "template", faults).values()
-        return faults.each(lambda node: _template(node, definition, is_composable, faults), nodes)
+        return faults.each(lambda node: _template(node, definition, is_composable, faults, bodies), nodes)
 
     return Templates(
         legacy=built("templates", "index_template", is_composable=False),
@@ -252,7 +273,9 @@ def _templates(track: DocumentNode, faults: Faults) -> Templates:
     )
 
 
-def _template(node: DocumentNode, definition: str, is_composable: bool, faults: Faults) -> Template:
+def _template(
+    node: DocumentNode, definition: str, is_composable: bool, faults: Faults, bodies: list[DocumentNode]
+) -> Template:
     refuse_typos(node, definition, faults)
     body = _content(node["template"], "a template")
     path = node.find("template-path")
@@ -264,6 +287,7 @@ def _template(node: DocumentNode, definition: str, is_composable: bool, faults: 
     if is_composable and not isinstance(body.value.get("template") or {}, Mapping):
         hint = 'patterns stand in "index_patterns"; a template of the older form belongs below "templates"'
         body["template"].fail('"template" must be a mapping of settings, mappings and aliases', hint)
+    bodies.append(body)
     return Template(
         node.value["name"], body.value, node.get("index-pattern"), node.get("delete-matching-indices", True)
     )
@@ -392,15 +416,20 @@ def _documents(node: DocumentNode, corpus: DocumentNode, targets: _Targets, faul
     )
 
 
-def _requires(track: DocumentNode, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
-    """Return the features that the track declares, and those that the bodies of its indices and templates need."""
+def _needs(track: DocumentNode, bodies: Sequence[DocumentNode], faults: Faults) -> tuple[Need, ...]:
+    """Return the needs that a track declares, and those of its data streams and bodies: one for each feature."""
 
-    def known(feature: DocumentNode) -> str:
+    def known(feature: DocumentNode) -> Need:
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
-        return str(feature.value)
+        return Need(str(feature.value), "the track, which requires it", feature.where)
 
-    found = set(faults.each(known, track.find("requires") or ()))
+    found = {need.feature: need for need in faults.each(known, track.find("requires") or ())}
+    if track.get("data-streams"):
+        found["data-streams"] = Need("data-streams", "the track's data streams", track["data-streams"].where)
     for body in bodies:
-        found |= features.of_index_body(body)
-    return tuple(sorted(found))
+        found |= {need.feature: need for need in features.needs_of_body(body, found)}
+        for error in features.misspelt_types(body):
+            with faults.leniently():
+                raise error
+    return tuple(found.values())

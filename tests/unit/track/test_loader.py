@@ -11,7 +11,7 @@ from track_files import load, write_track
 from esbench.errors import UsageError
 from esbench.model import Objective, Schedule, Stage, Variable
 from esbench.operations import builtin_operations
-from esbench.track.features import features_needed, finds_thai_words
+from esbench.track.features import finds_thai_words, needs_of
 from esbench.track.library import find_track
 from esbench.units import Rate
 
@@ -298,7 +298,7 @@ challenges:
 """,
     )
     track = load(root)
-    assert [features_needed(track, challenge, builtin_operations()) for challenge in track.challenges] == [
+    assert [tuple(needs_of(track, challenge, builtin_operations())) for challenge in track.challenges] == [
         ("percolator",),
         ("painless", "percolator"),
     ]
