@@ -311,6 +311,7 @@ def _raced_track(
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
+    raced.check_sizes()
     return raced
 
 

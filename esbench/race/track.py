@@ -7,6 +7,7 @@ from typing import Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.sizes import DiskNeed
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
@@ -36,6 +37,7 @@ class RacedTrack:
     types: OperationTypes
     warnings: tuple[str, ...]
     capacity: KnownCapacity | None = None  # of which rates were percents
+    disk_needs: tuple[DiskNeed, ...] = ()
 
     def __init__(self, options: RaceOptions, info: ClusterInfo, types: OperationTypes, progress: Progress) -> None:
         self._options = options
@@ -99,7 +101,25 @@ class RacedTrack:
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
         """Prepare every document file that the challenge needs, before any clock starts."""
         options = self._options
-        files = DocumentFiles(
+        documents = self._files.prepare(self.track, self.challenge, self._own_code)
+        if options.is_sql:
+            from esbench.sql.tuples import prepare_rows
+
+            with CorpusJobs(self._progress) as jobs:
+                prepare_rows(documents, jobs.reach)
+        return documents
+
+    def check_sizes(self) -> None:
+        """Note the disk that preparing the documents will take, in `disk_needs`.
+
+        Raises a TrackError or CorpusError if the documents cannot be generated, or have no room.
+        """
+        self.disk_needs = self._files.check_sizes(self.track, self.challenge)
+
+    @property
+    def _files(self) -> DocumentFiles:
+        options = self._options
+        return DocumentFiles(
             home=options.home,
             origin=options.origin,
             corpus_cache="unpack" if options.is_sql else options.corpus_cache,
@@ -108,13 +128,6 @@ class RacedTrack:
             types=self.types,
             progress=self._progress,
         )
-        documents = files.prepare(self.track, self.challenge, self._own_code)
-        if options.is_sql:
-            from esbench.sql.tuples import prepare_rows
-
-            with CorpusJobs(self._progress) as jobs:
-                prepare_rows(documents, jobs.reach)
-        return documents
 
     def stock(self, documents: tuple[PreparedDocuments, ...]) -> Stock:
         """Return the track's parts for the load workers; with its own code, if it has any."""
