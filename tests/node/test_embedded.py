@@ -216,9 +216,9 @@ class Probe:
         self.ok("PUT", "/_ilm/policy/p", {"policy": {"phases": {"hot": {"actions": {}}}}})
 
     def field(self, kind: str) -> None:
-        further = {"dense_vector": {"dims": 3}, "alias": {"path": "name"}}.get(kind, {})
+        needed = {"dense_vector": {"dims": 3}, "alias": {"path": "name"}, "constant_keyword": {"value": "x"}}
         index = kind.replace("_", "-")
-        self.create(f"field-{index}", name={"type": "keyword"}, value={"type": kind, **further})
+        self.create(f"field-{index}", name={"type": "keyword"}, value={"type": kind, **needed.get(kind, {})})
 
 
 @pytest.mark.parametrize("name", os.environ.get("ESBENCH_TEST_DISTRIBUTIONS", DEFAULT).split(","))
