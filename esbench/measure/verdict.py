@@ -50,6 +50,7 @@ class Verdict:
         return self.error in CONNECTION_ERRORS
 
 
+OWN_THROUGHPUT = "throughput"  # a number that a runner returned: units per second, by a measurement of its own
 TOOK, SAMPLED_TOOK = "took", "took (sampled)"  # names under which the server's own time is counted
 
 # Kinds of failure.

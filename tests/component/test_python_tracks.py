@@ -13,7 +13,7 @@ from racing import Races
 from raw_server import GREEN, serve
 
 from esbench.null_server import NullServer
-from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult, Throughput
 
 NullServerFactory = Callable[..., NullServer]
 
@@ -95,7 +95,7 @@ class Countdown(Runner):
     async def __call__(self, es, params):
         await es.info()
         assert es.distribution_version
-        return {"left": self.left, "recall": 0.5, "index": "docs"}
+        return {"left": self.left, "recall": 0.5, "index": "docs", "throughput": 40 + self.left}
 
 async def refused(es, params):
     await es.indices.put_settings(index="missing", settings={"index.number_of_replicas": 0})
@@ -216,7 +216,12 @@ def test_a_runner_that_is_completed_ends_its_task_and_the_numbers_that_it_return
 ) -> None:
     done = result(raced, "until-done")
     assert (done.requests, done.errors) == (7, 0)
-    assert done.returned == {"left": {"mean": 3, "min": 0, "max": 6}, "recall": {"mean": 0.5, "min": 0.5, "max": 0.5}}
+    assert done.returned["left"] == {"mean": 3, "min": 0, "max": 6}
+    assert done.returned["recall"] == {"mean": 0.5, "min": 0.5, "max": 0.5}
+
+
+def test_a_throughput_that_a_runner_returned_is_the_tasks(raced: tuple[RaceRecord, NullServer]) -> None:
+    assert result(raced, "until-done").throughput == Throughput("ops", 43, None, 40, 46)
 
 
 def test_a_refused_request_of_a_runner_is_data(raced: tuple[RaceRecord, NullServer]) -> None:
