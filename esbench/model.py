@@ -128,6 +128,18 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class ThinkSpread:
+    """The rule by which think times differ around their mean.
+
+    `kind`: "uniform", by at most `width_s`; "normal", with the standard deviation `width_s`, but never below 0; or
+    "exponential", whose deviation is the mean.
+    """
+
+    kind: str
+    width_s: float
+
+
+@dataclass(frozen=True)
 class Schedule:
     """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed.
 
@@ -211,8 +223,9 @@ class Task:
 
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
     client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
-    exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
-    each. `objectives`: what its figures must be. `cluster`: the one of several that its requests go to.
+    exhausted. `think_time_s`: a client's pause after a reply, the mean one with a `think_spread`. `within_ms`:
+    thresholds, for the share of requests within each. `objectives`: what its figures must be. `cluster`: the one of
+    several that its requests go to.
     `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
     """
 
@@ -226,6 +239,7 @@ class Task:
     warmup_time_s: float | None = None
     time_period_s: float | None = None
     think_time_s: float = 0.0
+    think_spread: ThinkSpread | None = None
     within_ms: tuple[float, ...] = ()
     objectives: tuple[Objective, ...] = ()
     tags: tuple[str, ...] = ()

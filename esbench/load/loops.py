@@ -177,7 +177,8 @@ class TimedLoop(TaskLoop):
 class ClosedLoop(TimedLoop):
     """A closed loop: every client sends again as soon as it is answered, after its think time.
 
-    A number of requests is one shared total: no client waits for a slower one. The client of slot i begins i times
+    `think_s` draws that time; None: there is none. A number of requests is one shared total: no client waits for a
+    slower one. The client of slot i begins i times
     `stagger_s` of own time late. Outside of the slices of its side, clients that are answered wait for the next slice.
     """
 
@@ -189,11 +190,11 @@ class ClosedLoop(TimedLoop):
         *,
         ended: Callable[[], None],
         failed: Callable[[Verdict], None],
-        think_time_s: float = 0.0,
+        think_s: Callable[[], float] | None = None,
         stagger_s: float = 0.0,
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
-        self._think_time_s = think_time_s
+        self._think_s = think_s
         self._stagger_s = stagger_s
         self._exhausted = 0
         self._parked: list[Client] = []
@@ -202,7 +203,7 @@ class ClosedLoop(TimedLoop):
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
         self._enter_slice(start_ns)
-        self.recorder.repeats = not self._think_time_s
+        self.recorder.repeats = self._think_s is None
         for client in self.clients:
             if self._stagger_s and client.slot:
                 joins_ns = self._time.at_ns(int(self._stagger_s * client.slot * NS))
@@ -212,8 +213,8 @@ class ClosedLoop(TimedLoop):
 
     def freed(self, client: Client) -> None:
         self._busy -= 1
-        if self._think_time_s and not self._stopping:
-            self._later(client, client.free_ns + round(self._think_time_s * NS))
+        if self._think_s is not None and not self._stopping:
+            self._later(client, client.free_ns + round(self._think_s() * NS))
         else:
             self._next(client, client.free_ns)
 

@@ -28,6 +28,7 @@ from esbench.measure.schedule import due_times, measured_period_s, rate_segments
 from esbench.measure.slice_rate import Completions, cycle_s, whole_slices
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Errors, Second, Spread, Tally
+from esbench.measure.think_time import think_spread_text
 from esbench.measure.verdict import OWN_THROUGHPUT, Evidence
 from esbench.model import Task
 from esbench.record.index_prefix import without_prefix
@@ -262,6 +263,7 @@ class TaskMeasurements:
             ),
             ramp_up_s=task.schedule.ramp_up_s,
             think_time_s=task.think_time_s,
+            think_spread=think_spread_text(task),
             tags=task.tags,
             meta=dict(task.meta),
             returned={name: _spread(numbers) for name, numbers in tally.returned.items()},

@@ -184,7 +184,14 @@ class Probing(Steps):
         return self._is_certain
 
     def _closed(self) -> Step:
-        task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
+        task = replace(
+            self._task,
+            name=self._found.closed_task,
+            schedule=Schedule(),
+            think_time_s=0.0,
+            think_spread=None,
+            objectives=(),
+        )
         times = self.options.times
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 

@@ -291,6 +291,7 @@ class TaskResult:
     stages: tuple[RateStage, ...] = ()
     ramp_up_s: float = 0.0
     think_time_s: float = 0.0
+    think_spread: str = ""
     cluster: str = "default"
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
-from esbench.track.schedules import build_schedule, optional_seconds
+from esbench.track.schedules import build_schedule, build_think_time, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.source import OUTSIDE
 from esbench.units import PERCENT
@@ -243,6 +243,7 @@ class TaskBuilder:
         def key(name: str) -> DocumentNode | None:
             return node.find(name) if name in node else taken.get(name)
 
+        think_s, think_spread = build_think_time(node.find("think-time"))
         iterations, time_period = key("iterations"), key("time-period")
         if time_period is not None and key("warmup-iterations") is None:
             iterations = None  # as in Rally, the period counts
@@ -257,7 +258,8 @@ class TaskBuilder:
             requests=_whole(node.get("requests")),
             warmup_time_s=optional_seconds(key("warmup-time-period")),
             time_period_s=optional_seconds(time_period),
-            think_time_s=optional_seconds(node.find("think-time")) or 0.0,
+            think_time_s=think_s,
+            think_spread=think_spread,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
             objectives=tuple(dict.fromkeys(self.faults.every(_objective, node.find("objectives") or ()))),
             tags=_tags(_value(key("tags"))),

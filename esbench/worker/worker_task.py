@@ -12,6 +12,7 @@ from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
 from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
 from esbench.measure.slices import SlicedTime, WholeTime
+from esbench.measure.think_time import think_times
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
 from esbench.requests.programs import Program
@@ -78,7 +79,7 @@ class TaskShare:
                 length,
                 ended=ended,
                 failed=failed,
-                think_time_s=task.think_time_s,
+                think_s=think_times(task, seed, self.assignment.stripe),
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
 

@@ -193,6 +193,7 @@ def test_tasks_that_were_raced_differently_are_shown() -> None:
         ("stages", {"stages": (RateStage(10, 100, "ops"),)}),
         ("ramp up", {"ramp_up_s": 5.0}),
         ("think time", {"think_time_s": 0.1}),
+        ("think times", {"think_spread": "exponential"}),
     ],
 )
 def test_a_task_with_another_load_is_not_compared(key: str, changes: dict[str, Any]) -> None:

@@ -229,6 +229,24 @@ def test_the_warmup_that_fits_is_taken_all_the_same(tmp_path: Path) -> None:
     assert (task.warmup_iterations, task.iterations, task.requests, task.tags) == (3, None, 7, ("x",))
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{from: 1s, to: 1s}", 'the "think-time" is from 1 s to 1 s: no range ("to" lies above "from")'),
+        ("{from: 1s}", 'a drawn "think-time" cannot have the keys from (say 500ms, {from: 200ms, to: 1s}, '),
+        ("{mean: 1s, to: 2s}", 'a drawn "think-time" cannot have the keys mean, to (say 500ms, '),
+        ("{}", 'a drawn "think-time" cannot have the keys none (say 500ms, '),
+        ("{mean: 0}", 'the "mean" of a "think-time" must be above zero (leave it out '),
+        ("{mean: 1s, deviation: 600ms}", 'the "deviation" of a "think-time" is above half of its mean, 1 s (with '),
+        ("{mean: soon}", '"mean": "soon" is not a duration'),
+        ("{from: [], to: 1s}", '"from": '),
+        ("soon", '"think-time": "soon" is not a duration'),
+    ],
+)
+def test_a_think_time_that_cannot_be_drawn_is_refused(tmp_path: Path, value: str, expected: str) -> None:
+    assert failure(tmp_path, f"{{operation: refresh, think-time: {value}}}").startswith(expected)
+
+
 @pytest.mark.parametrize("key", ["target-throughput: 5", "requests: 5", "think-time: 5", "schedule: poisson"])
 def test_a_key_that_a_parallel_does_not_hand_on_is_refused(tmp_path: Path, key: str) -> None:
     message = failure(tmp_path, f"{{parallel: {{{key}, tasks: [{{operation: refresh}}]}}}}")

@@ -1,0 +1,85 @@
+"""Users as a track describes them, by what arrives at a server that remembers all requests."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from driver import Driver
+from raw_server import Action, RawServer, Request, reply
+from track_files import load, write_track
+
+from esbench.record.model import TaskResult
+
+pytestmark = pytest.mark.alone
+
+Answered = Callable[[Request], Sequence[Action]]
+
+
+@dataclass
+class Users:
+    """Races the only task of a track, and has what arrived: the targets, and when, by connection."""
+
+    driver: Driver
+    folder: Path
+    answered: Answered = lambda request: [reply()]
+    targets: list[str] = field(default_factory=list)
+    by_connection: dict[int, list[tuple[str, float]]] = field(default_factory=dict)
+
+    def race(self, text: str, **files: str) -> TaskResult:
+        def answer(number: int, request: Request) -> Sequence[Action]:
+            self.targets.append(request.target)
+            self.by_connection.setdefault(request.connection, []).append((request.target, time.monotonic()))
+            return self.answered(request)
+
+        task = load(write_track(self.folder, text, **files)).challenges[0].tasks[0]
+        with RawServer(answer) as server:
+            return self.driver.run(server.url, task)
+
+    @property
+    def gaps_s(self) -> list[float]:
+        """The time between two requests of a client, of all clients."""
+        return [after - before for seen in self.by_connection.values() for (_, before), (_, after) in pairwise(seen)]
+
+
+@pytest.fixture
+def users(driver: Driver, tmp_path: Path) -> Users:
+    return Users(driver, tmp_path)
+
+
+# think times
+
+
+def thinking(think_time: str, requests: int) -> str:
+    operation = '{operation-type: raw-request, path: "/x"}'
+    return f"schedule: [{{operation: {operation}, clients: 4, requests: {requests}, think-time: {think_time}}}]"
+
+
+def test_a_think_time_from_a_range_is_drawn_for_each_request(users: Users) -> None:
+    result = users.race(thinking("{from: 10ms, to: 90ms}", 120))
+    gaps_s = sorted(users.gaps_s)
+    assert len(users.targets) == 120
+    assert gaps_s[0] >= 0.0099
+    assert gaps_s[len(gaps_s) * 9 // 10] < 0.12
+    assert 0.04 < statistics.mean(gaps_s) < 0.065
+    assert statistics.stdev(gaps_s[: len(gaps_s) * 98 // 100]) > 0.014  # uniform: 23 ms
+    assert (result.think_time_s, result.think_spread) == (pytest.approx(0.05), "uniform, 10 ms to 90 ms")
+
+
+def test_exponential_think_times_are_often_short_and_at_times_long(users: Users) -> None:
+    result = users.race(thinking("{mean: 40ms}", 160))
+    gaps_s = users.gaps_s
+    assert 0.3 < sum(gap < 0.02 for gap in gaps_s) / len(gaps_s) + 0.08 < 0.6  # 39 % of them are below half the mean
+    assert sum(gap > 0.08 for gap in gaps_s) / len(gaps_s) > 0.05  # 13.5 % are above twice the mean
+    assert result.think_spread == "exponential"
+
+
+def test_normal_think_times_lie_around_their_mean(users: Users) -> None:
+    users.race(thinking("{mean: 50ms, deviation: 5ms}", 80))
+    assert 0.048 < statistics.median(users.gaps_s) < 0.06
+    assert min(users.gaps_s) > 0.025
