@@ -144,12 +144,14 @@ class Schedule:
     """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed.
 
     `kind`: the arrival process, deterministic or poisson, or the name of a `custom` scheduler. `ramp_up_s`: the time in
-    which the rate rises from zero to `rate`; stages have no ramp-up.
+    which the rate rises from zero to `rate`; stages have no ramp-up. `ramp_down_s`: the time after the measurement in
+    which the clients of a closed loop leave.
     """
 
     kind: str = "deterministic"
     rate: Rate | None = None
     ramp_up_s: float = 0.0
+    ramp_down_s: float = 0.0
     stages: tuple[Stage, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     custom: bool = False  # `kind` is a scheduler of the track's own

@@ -35,13 +35,15 @@ class Length:
     """The length of a loop, one worker's share of a task: until `end_ns`, or `requests` of them.
 
     Both None: until its clients' corpora are exhausted. Requests due (closed loop: sent) before `warmup_end_ns` are
-    warmup, and so are the first `warmup_requests`. Times are of `clock_ns`.
+    warmup, and so are the first `warmup_requests`. From `ramp_down_ns` on the clients of a closed loop leave, the last
+    of them at `end_ns`; None: they all end then. Times are of `clock_ns`.
     """
 
     warmup_end_ns: int = 0
     end_ns: int | None = None
     requests: int | None = None
     warmup_requests: int = 0
+    ramp_down_ns: int | None = None
 
 
 class TaskLoop:

@@ -262,6 +262,7 @@ class TaskMeasurements:
                 RateStage(stage.duration_s, stage.rate.value, stage.rate.unit) for stage in task.schedule.stages
             ),
             ramp_up_s=task.schedule.ramp_up_s,
+            ramp_down_s=task.schedule.ramp_down_s,
             think_time_s=task.think_time_s,
             think_spread=think_spread_text(task),
             tags=task.tags,

@@ -122,6 +122,7 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
         "warmup-time-period": seen.warmup_time_period,
         "time-period": seen.time_period,
         "ramp-up-time-period": seen.ramp_up_time_period,
+        "ramp-down-time-period": origin.schedule.ramp_down_s or None,
         "target-interval": interval,
         "target-throughput": _target(seen, origin.schedule.rate) if interval is None else None,
         "stages": stages or None,

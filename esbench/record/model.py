@@ -290,6 +290,7 @@ class TaskResult:
     begun_s: float | None = None  # on the race's clock, which telemetry.jsonl has, too; None when it never began
     stages: tuple[RateStage, ...] = ()
     ramp_up_s: float = 0.0
+    ramp_down_s: float = 0.0
     think_time_s: float = 0.0
     think_spread: str = ""
     cluster: str = "default"

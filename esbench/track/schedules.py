@@ -1,4 +1,4 @@
-"""Construction of a task's schedule: its target rate or stages, its arrivals and its ramp-up."""
+"""Construction of a task's schedule: its target rate or stages, its arrivals, its ramps; and of its think time."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def build_schedule(
         kind=kind,
         rate=_target(node),
         ramp_up_s=optional_seconds(key("ramp-up-time-period")) or 0.0,
+        ramp_down_s=optional_seconds(key("ramp-down-time-period")) or 0.0,
         stages=_stages(node),
         params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         custom=kind not in builtin_schedules(),

@@ -36,6 +36,7 @@ _PARALLEL_DEFAULTS = (
     "warmup-time-period",
     "time-period",
     "ramp-up-time-period",
+    "ramp-down-time-period",
     "tags",
 )
 _NOT_OF_A_PARALLEL = ("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time")
@@ -405,6 +406,8 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
         yield f'task "{task.name}" mixes {counted[0]} and periods of time', "keep one of them"
     if task.schedule.is_open and task.think_time_s:
         yield f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops"
+    if task.schedule.ramp_down_s:
+        yield from _contradictions_of_ramp_down(task)
     if in_stages and ramp_up_s:
         yield f'task "{task.name}" has both "stages" and "ramp-up-time-period"', "begin with a stage of a low rate"
     if in_stages and (task.warmup_time_s or 0.0) >= stages_duration_s(task.schedule):
@@ -414,6 +417,14 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
             'make "warmup-time-period" at least as long',
         )
+
+
+def _contradictions_of_ramp_down(task: Task) -> Iterator[tuple[str, str]]:
+    what = f'the "ramp-down-time-period" of task "{task.name}"'
+    if task.schedule.is_open:
+        yield f"{what} is for clients, and its requests come at a rate", 'end with "stages" of lower rates'
+    if task.time_period_s is None:
+        yield f'{what} follows a "time-period", and it has none', 'give it a "time-period"'
 
 
 def _objective(node: DocumentNode) -> Objective:

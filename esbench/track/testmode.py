@@ -67,6 +67,7 @@ def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float | None) -
         schedule,
         rate=_no_long_gaps(schedule.rate, units) if schedule.rate else None,
         ramp_up_s=min(schedule.ramp_up_s, warmup_s),
+        ramp_down_s=min(schedule.ramp_down_s, WARMUP_S),
         stages=tuple(
             replace(stage, duration_s=stage.duration_s * scale, rate=_no_long_gaps(stage.rate, units))
             for stage in schedule.stages

@@ -83,3 +83,30 @@ def test_normal_think_times_lie_around_their_mean(users: Users) -> None:
     users.race(thinking("{mean: 50ms, deviation: 5ms}", 80))
     assert 0.048 < statistics.median(users.gaps_s) < 0.06
     assert min(users.gaps_s) > 0.025
+
+
+# ramps down
+
+
+@pytest.mark.parametrize("think_time", ["0", "20ms"])
+def test_users_leave_one_after_the_other(users: Users, think_time: str) -> None:
+    users.answered = lambda request: [0.01, reply()]
+    result = users.race(f"""
+schedule:
+  - operation: {{operation-type: raw-request, path: "/x"}}
+    clients: 5
+    think-time: {think_time}
+    warmup-time-period: 400ms
+    time-period: 600ms
+    ramp-down-time-period: 1s
+""")
+    seen = sorted(users.by_connection.values(), key=lambda requests: requests[-1][1])
+    begun_s = min(requests[0][1] for requests in seen)
+    left_s = [requests[-1][1] - begun_s for requests in seen]
+    assert left_s == pytest.approx([1.2, 1.4, 1.6, 1.8, 2.0], abs=0.12)
+    assert result.ramp_down_s == 1.0
+    assert (result.window.start_s, result.window.end_s) == (pytest.approx(0.4), pytest.approx(1.0))
+    in_window = sum(0.4 <= at - begun_s < 1.0 for requests in seen for _, at in requests)
+    assert abs(result.requests - in_window) <= 10  # five in flight at either end
+    assert result.requests + result.warmup.requests == len(users.targets)
+    assert result.throughput.mean == pytest.approx(in_window / 0.6, rel=0.1)

@@ -192,6 +192,7 @@ def test_tasks_that_were_raced_differently_are_shown() -> None:
         ("target unit", {"target_unit": "docs"}),
         ("stages", {"stages": (RateStage(10, 100, "ops"),)}),
         ("ramp up", {"ramp_up_s": 5.0}),
+        ("ramp down", {"ramp_down_s": 5.0}),
         ("think time", {"think_time_s": 0.1}),
         ("think times", {"think_spread": "exponential"}),
     ],

@@ -32,6 +32,7 @@ def one_task(tmp_path: Path, keys: str) -> object:
         ("iterations: 3", "is_time_based", False),
         ("time-period: 500ms", "time_period_s", 0.5),
         ("warmup-time-period: 5m", "warmup_time_s", 300.0),
+        ("time-period: 60, ramp-down-time-period: 30", "schedule", Schedule(ramp_down_s=30.0)),
         ("think-time: 100ms", "think_time_s", 0.1),
         ("think-time: 100ms", "think_spread", None),
         ("think-time: {from: 200ms, to: 1s}", "think_time_s", 0.6),

@@ -230,6 +230,25 @@ def test_the_warmup_that_fits_is_taken_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            "time-period: 9, target-throughput: 5, ramp-down-time-period: 3",
+            'the "ramp-down-time-period" of task "refresh" is for clients, and its requests come at a rate '
+            '(end with "stages" of lower rates)',
+        ),
+        (
+            "iterations: 9, ramp-down-time-period: 3",
+            'the "ramp-down-time-period" of task "refresh" follows a "time-period", and it has none '
+            '(give it a "time-period")',
+        ),
+    ],
+)
+def test_a_ramp_down_that_cannot_be_is_refused(tmp_path: Path, keys: str, expected: str) -> None:
+    assert failure(tmp_path, f"{{operation: refresh, {keys}}}") == expected
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("{from: 1s, to: 1s}", 'the "think-time" is from 1 s to 1 s: no range ("to" lies above "from")'),
