@@ -179,7 +179,7 @@ class TimedLoop(TaskLoop):
 class ClosedLoop(TimedLoop):
     """A closed loop: every client sends again as soon as it is answered, after its think time.
 
-    `think_s` draws that time; None: there is none. A number of requests is one shared total: no client waits for a
+    `think_s` draws that time; None: no time. A number of requests is one shared total: no client waits for a
     slower one. The client of slot i begins i times
     `stagger_s` of own time late. Outside of the slices of its side, clients that are answered wait for the next slice.
     """
@@ -515,14 +515,26 @@ class OpenLoop(TaskLoop):
         at_ns = self._time.at_ns(own_ns)
         return at_ns if at_ns >= self._slice.begin_ns else self._zero_ns + own_ns
 
+    def not_drawn(self, client: Client, reason: Exception) -> None:
+        if not isinstance(reason, Exhausted):
+            raise reason
+        self._busy -= 1
+        self._leave()
+        if self._arrived_all:
+            self._end_if_served()
+
+    def _leave(self) -> None:
+        """Do without a client that has no next request; without any, nothing is left that could be missed."""
+        self._exhausted += 1
+        if self._exhausted == len(self.clients):
+            self._line = Line()
+            self.stop()
+
     def _set_free(self, client: Client) -> None:
         try:
             client.drawn = client.draw()
         except Exhausted:
-            self._exhausted += 1
-            if self._exhausted == len(self.clients):
-                self._line = Line()  # nothing is left that could be missed
-                self.stop()
+            self._leave()
         except NotReady as not_ready:
             self._undrawn += 1
             not_ready.call_back(lambda: self._draw_again(client))

@@ -21,6 +21,7 @@ from esbench.measure.verdict import Verdict
 from esbench.requests.exchange import (
     Body,
     Concurrent,
+    Exhausted,
     HttpScript,
     Reply,
     RequestBytes,
@@ -280,6 +281,9 @@ class ScriptClient(ScriptLane):
             verdict = await self._script.run(self)
         except RequestFailed as failure:
             verdict = Verdict(0, failure.kind, failure.detail)
+        except Exhausted as reason:  # no value is left for the next request, and there is no further turn
+            self.loop.not_drawn(self, reason)
+            return
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
             turn.last_received_ns = 0

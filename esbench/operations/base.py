@@ -87,14 +87,12 @@ OF_THE_CLUSTER = replace(ADMINISTRATIVE, not_on_serverless=ON_NO_SERVERLESS)
 class TaskContext(RequestContext):
     """The data from which an operation is compiled for one worker.
 
-    `slots` are the worker's client slots out of 0..task.clients-1; `indices`, `corpora`, `data_streams` and `templates`
-    are all those of the track, `hosts` those of the race.
+    `indices`, `corpora`, `data_streams` and `templates` are all those of the track, `hosts` those of the race.
     """
 
     dialect: Dialect
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
-    slots: tuple[int, ...]
     hosts: tuple[Host, ...] = ()
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)

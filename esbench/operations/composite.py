@@ -176,8 +176,6 @@ _Elements = tuple[_Request | _Stream, ...]
 class _CompositeProgram:
     """The program of a composite: the programs of all its requests, each with its own resources and ledger entries."""
 
-    finite = False
-
     def __init__(self, context: TaskContext, connections: int) -> None:
         from esbench.operations import builtin_operations
 
@@ -200,6 +198,10 @@ class _CompositeProgram:
                 timeout = element.get("request-timeout")
                 timeout_s = None if timeout is None else parse_duration(timeout)
                 yield _Request(name, len(self._programs) - 1, element.get("assertions") or (), timeout_s)
+
+    @property
+    def finite(self) -> bool:
+        return any(program.finite for program in self._programs)
 
     @property
     def feed_waits(self) -> int:

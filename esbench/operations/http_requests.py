@@ -199,7 +199,6 @@ class _Sent:
 class _SequenceProgram:
     """The program of requests that draw from the same sources; each client has what its replies have registered."""
 
-    finite = False
     feed_waits = 0
 
     def __init__(self, context: TaskContext, requests: Sequence[Mapping[str, Any]]) -> None:
@@ -227,6 +226,10 @@ class _SequenceProgram:
             )
             for request, lane in zip(requests, lanes, strict=True)
         ]
+
+    @property
+    def finite(self) -> bool:
+        return self._program.finite
 
     def client(self, slot: int, headers: bytes) -> Script:
         values: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
 from esbench.requests.templates import Draw, Layout, RequestTemplate
-from esbench.requests.variables import ValueSource, keep_positions, make_sources
+from esbench.requests.variables import ValueSource, ends, keep_positions, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
 
@@ -50,8 +50,6 @@ class Request:
 class TemplateProgram:
     """A program of one or several templates that share a draw. `given`: sources of the operation, by variable name."""
 
-    finite = False
-
     def __init__(
         self, context: RequestContext, requests: Sequence[Request], given: Mapping[str, ValueSource] | None = None
     ) -> None:
@@ -63,6 +61,10 @@ class TemplateProgram:
         drawn = {name: places for name, places in self._layout.fields.items() if name not in given}
         self._by_name = {**make_sources(drawn, context), **given}
         self._sources = [self._by_name[name] for name in self._layout.variables]
+
+    @property
+    def finite(self) -> bool:
+        return any(map(ends, self._by_name.values()))
 
     @property
     def feed_waits(self) -> int:

@@ -328,7 +328,7 @@ def build_variables(node: DocumentNode, faults: Faults, corpora: Sequence[str] |
             raise _named_in(variable, error).failed(
                 TrackError(f'variable "{name}": {error.what}', hint=error.hint)
             ) from None
-        if kind == "file":
+        if kind in ("file", "csv"):
             found[name] = Variable(name, kind, {**params, "path": str(_beside(variable["path"], params["path"]))})
 
     faults.each(build, node.find("variables") or ())

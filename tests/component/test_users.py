@@ -110,3 +110,59 @@ schedule:
     assert abs(result.requests - in_window) <= 10  # five in flight at either end
     assert result.requests + result.warmup.requests == len(users.targets)
     assert result.throughput.mean == pytest.approx(in_window / 0.6, rel=0.1)
+
+
+# rows of a CSV file
+
+NAMES = [f"user {number}" for number in range(60)]
+USERS = "".join(f'"{name}",{number * 7}\n' for number, name in enumerate(NAMES))
+ROWS = [f"/x?name=user%20{number}&key={number * 7}" for number in range(60)]
+
+
+def rows(pick: str, keys: str, more: str = "") -> str:
+    return f"""
+schedule:
+  - operation:
+      operation-type: raw-request
+      path: "/x?name=$[[user.name]]&key=$[[user.key]]"
+      variables: [{{name: user, type: csv, path: users.csv, pick: {pick}{more}}}]
+    {keys}
+"""
+
+
+@pytest.mark.parametrize("keys", ["clients: 1", "clients: 1\n    time-period: 20"])
+def test_rows_are_sent_once_each_in_order(users: Users, keys: str) -> None:
+    result = users.race(rows("once", keys), users__csv="name,key\n" + USERS)
+    assert users.targets == ROWS
+    assert (result.requests, result.errors) == (60, 0)
+    assert result.duration_s < 10
+
+
+@pytest.mark.parametrize(
+    "keys", ["clients: 7", "clients: 16\n    time-period: 20", "clients: 7\n    target-throughput: 200"]
+)
+def test_clients_share_rows_that_are_sent_once(users: Users, keys: str) -> None:
+    result = users.race(rows("once", keys, ", columns: [name, key]"), users__csv=USERS)
+    assert sorted(users.targets) == sorted(ROWS)
+    assert result.requests == 60
+
+
+def test_rows_begin_again_after_the_last_one(users: Users) -> None:
+    users.race(rows("in-order", "requests: 130"), users__csv="name,key\n" + USERS)
+    assert users.targets == [*ROWS, *ROWS, *ROWS[:10]]
+
+
+def test_the_requests_of_a_turn_share_a_row_that_is_sent_once(users: Users) -> None:
+    users.race(
+        """
+schedule:
+  - operation:
+      operation-type: composite
+      variables: [{name: user, type: csv, path: users.csv, pick: once}]
+      requests:
+        - {name: in, operation-type: raw-request, path: "/in/$[[user.name]]"}
+        - {name: out, operation-type: raw-request, path: "/out/$[[user.name]]/$[[user.key]]"}
+""",
+        users__csv="name,key\na,1\nb,2\nc,3\n",
+    )
+    assert users.targets == ["/in/a", "/out/a/1", "/in/b", "/out/b/2", "/in/c", "/out/c/3"]
