@@ -22,6 +22,7 @@ from esbench.load.recorder import Recorder
 from esbench.load.transport import Connection, connect
 from esbench.measure.verdict import TIMEOUT, Verdict
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, RequestFailed
+from esbench.requests.templates import closes
 
 NS = 1_000_000_000
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s, so that a dead server is not hammered
@@ -76,6 +77,7 @@ class Client:
         self.timeout_ns = min(int(route.timeout_s * NS), NEVER_NS)
         self.link = Connection(self, route.inbox)  # closed; `connect` opens another one
         self.reads_headers = False  # of replies
+        self.closes = closes(route.headers)  # whether the next request is the last one of its connection
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -102,6 +104,7 @@ class Client:
                 reason = reason_of(error)
                 route.hosts.lose(host, reason)
                 raise RequestFailed("connection refused", f"{host.label}: {reason}") from error
+        self.link.say_last(self.closes)
 
     def return_home(self) -> None:
         """Use the client's own host again from its next request on, if it is back and another one is in use."""
@@ -178,6 +181,8 @@ class TemplateClient(Lane, Client):
         Client.__init__(self, slot, route)
         self._exchanges = exchanges = [_signed(exchange, route.access) for exchange in program.exchanges]
         self._exchange = exchanges[0]
+        self._closes_all = self.closes
+        self.closes = self.closes or exchanges[0].closes
         self.is_plain = len(exchanges) == 1 and not exchanges[0].name
         self.render, self.judge = self._exchange.render, self._exchange.judge
         self.draw = program.draw
@@ -201,6 +206,8 @@ class TemplateClient(Lane, Client):
         if position != self._position:
             self._position, self._exchange = position, self._exchanges[position]
             self.render, self.judge = self._exchange.render, self._exchange.judge
+            self.closes = self._closes_all or self._exchange.closes
+            self.link.say_last(self.closes)
 
     def give_up(self, kind: str, detail: str) -> None:
         Client.give_up(self, kind, detail)

@@ -29,7 +29,7 @@ from esbench.requests.exchange import (
     Script,
     ScriptSession,
 )
-from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, json_text, without_headers
+from esbench.requests.templates import GZIP_HEADER, closes, compressed, is_encoded, json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
 
@@ -148,6 +148,8 @@ class ScriptLane(Client):
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
         signed = self._route.access.signed(request)
+        self.closes = closes(signed[0])
+        self.link.say_last(self.closes)
         if self.link.usable and self.link.send(signed, timeout_ns):
             self._began(self.link.sent_ns)
         else:

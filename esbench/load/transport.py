@@ -49,6 +49,7 @@ class Connection(Link, asyncio.BaseProtocol):
         "_body",
         "_count",
         "_head",
+        "_is_last",
         "_keep_alive",
         "_parser",
         "_socket_fd",
@@ -68,6 +69,7 @@ class Connection(Link, asyncio.BaseProtocol):
         self._head = b""  # of a reply that is not complete yet
         self._count = 0  # bytes read of it
         self._status = 0  # of a complete reply
+        self._is_last = False
         self._keep_alive = True
         self._surplus = False
 
@@ -94,6 +96,12 @@ class Connection(Link, asyncio.BaseProtocol):
         self.in_flight = False
         self.close()
         self.owner.on_failure(kind, detail)
+
+    def say_last(self, is_last: bool) -> None:
+        """Note whether the request that is sent next says that it is the connection's last one (RFC 9112, 9.6)."""
+        self._is_last = is_last
+        if is_last:
+            self.partial = True  # so that also a whole reply is parsed here
 
     def retire(self) -> None:
         """Take no further request; the one in flight is still answered."""
@@ -233,7 +241,7 @@ class Connection(Link, asyncio.BaseProtocol):
                 self.fail("bad response", f"not gzip: {body[:_SHOWN]!r}")
                 return
         self.in_flight = False
-        if not self._keep_alive:
+        if self._is_last or not self._keep_alive:
             self.close()
         self.owner.on_reply(status, body, self.received_ns)
 
@@ -361,4 +369,6 @@ def header_lines(host: Host, options: ClientOptions) -> bytes:
     headers = [("Host", host.authority), ("Accept", "application/json"), *options.headers()]
     if options.http_compress:
         headers.append(("Accept-Encoding", "gzip"))
+    if not options.keep_alive:
+        headers.append(("Connection", "close"))
     return b"".join(f"{key}: {value}\r\n".encode("latin-1") for key, value in headers)

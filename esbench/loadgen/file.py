@@ -18,6 +18,7 @@ import yaml
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
 from esbench.operations.conditions import condition_of
 from esbench.operations.http_requests import METHODS
+from esbench.requests.templates import own_headers, unsent_headers
 from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.source import YAML_SUFFIXES
@@ -349,9 +350,20 @@ def _without_effect(root: DocumentNode) -> Iterator[str]:
         yield f"runner: {', '.join(given)}: without effect (all is measured; the record has a reply of each failure)"
     if others := [str(key) for key in root.value if key not in _KEYS]:
         yield f"{', '.join(others)}: without effect (esbench load reads {', '.join(_READ)})"
+    if unsent := [(name, node) for node in _with_headers(root) for name in unsent_headers(_pairs(node, "headers"))]:
+        names = ", ".join(dict.fromkeys(name for name, _ in unsent))
+        yield f"{unsent[0][1]['headers'].where}: {names}: not sent, it belongs to the connection (Connection: close is)"
     for node in _nodes(root, "variables"):
         if unused := [key for key in node.value if key not in (*_OF_ANY, *TYPES[_text(node, "type")])]:
             yield f'variable "{_text(node, "name")}": {", ".join(unused)}: without effect on {_text(node, "type")}'
+
+
+def _with_headers(root: DocumentNode) -> Iterator[DocumentNode]:
+    """Yield the requests that have headers."""
+    for item in _nodes(root, "requests"):
+        node = item.find("request")
+        if node is not None and isinstance(node.value, Mapping) and node.find("headers") is not None:
+            yield node
 
 
 def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
@@ -415,7 +427,7 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
         yield LoadgenRequest(
             method=method,
             url=_text(node, "url").strip(),
-            headers=_pairs(node, "headers"),
+            headers=own_headers(_pairs(node, "headers")),
             basic_auth=_identity(node, "basic_auth"),
             body=_text(node, "body"),
             body_repeat_times=_count(node, "body_repeat_times") or 1,

@@ -16,7 +16,6 @@ from esbench.model import Challenge, Task
 from esbench.requests.exchange import (
     ClientProgram,
     Concurrent,
-    Exchange,
     HttpScript,
     Reply,
     RequestFailed,
@@ -85,7 +84,7 @@ class _Program:
         def judge(status: int, body: bytes, drawn: Any) -> Verdict:
             return asserted(last.judge(status, body, drawn), Reply(status, body), assertions)
 
-        self.exchanges = (*others, Exchange(last.name, last.render, judge))
+        self.exchanges = (*others, replace(last, judge=judge))
 
 
 class _Script:

@@ -18,7 +18,7 @@ from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
 from esbench.requests.programs import Program, common_headers
-from esbench.requests.templates import check_header, variables_in
+from esbench.requests.templates import check_header, unsent_headers, variables_in
 from esbench.units import Rate
 
 Target = Literal["index", "data-stream"]
@@ -123,6 +123,16 @@ def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStrea
     )
 
 
+def unsent(headers: Mapping[str, Any], what: str) -> TrackError | None:
+    """Return the fault of headers that belong to the connection, and are not sent; None without any."""
+    names = unsent_headers({str(name): str(value) for name, value in headers.items()})
+    if not names:
+        return None
+    return TrackError(
+        f"{what}: {', '.join(names)}: not sent, it belongs to the connection", hint="Connection: close is"
+    )
+
+
 class OperationType:
     """An operation type, by its name in tracks; subclasses define how it compiles.
 
@@ -197,6 +207,8 @@ class OperationType:
         for name, parameter in {**COMMON, **self.parameters}.items():
             if (fault := parameter.tolerated(name, params.get(name))) is not None:
                 yield fault
+        if isinstance(params.get("headers"), Mapping) and (fault := unsent(params["headers"], '"headers"')):
+            yield fault
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         """Raise TrackError, as `check` does, for parameters of a request in a composite."""

@@ -23,7 +23,7 @@ from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
-from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain, without_headers
+from esbench.requests.templates import GZIP_HEADER, closes, compressed, is_encoded, plain, without_headers
 
 if TYPE_CHECKING:
     from esbench.corpus.stream import BulkStream
@@ -308,7 +308,7 @@ class BulkClientProgram:
         self._is_detailed = flag(params.get("detailed-results"))
         self._most_tries = 1 + (whole(params.get("retries_on_429")) or 0)
         self._wait_s = seconds(params, "retry-wait-period", 0.5)
-        self.exchanges = (Exchange("", self._render, self._judge),)
+        self.exchanges = (Exchange("", self._render, self._judge, any(map(closes, self._heads.values()))),)
 
     def draw(self) -> Piece:
         piece = self._streamed() or next(self._pieces, None)

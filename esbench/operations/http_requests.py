@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import CONNECTION_ERRORS, GOOD, TIMEOUT, Verdict
-from esbench.operations.base import MEASURED, OperationType, TaskContext
+from esbench.operations.base import MEASURED, OperationType, TaskContext, unsent
 from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
 from esbench.operations.parameters import SECONDS, Parameter, flag, whole
@@ -83,6 +83,12 @@ class HttpRequests(OperationType):
             _check(request, f"request {number}", where)
         if len({bool(request.get("host")) for request in params["requests"]}) > 1:
             raise TrackError("some requests name a host, and some none", where=where, hint="name it in all, or in none")
+
+    def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
+        yield from super().tolerated(params)
+        for number, request in enumerate(params["requests"], 1):
+            if fault := unsent(request.get("headers") or {}, f'"requests": request {number}'):
+                yield fault
 
     def connections(self, params: Mapping[str, Any]) -> int:
         return len(_hosts(params["requests"])) or 1

@@ -45,12 +45,13 @@ class Exchange:
     """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
 
     `judge` is given the status, the body and the draw. `name` is the row under `task/name` when the operation is a
-    sequence of several; empty otherwise.
+    sequence of several; empty otherwise. `closes`: it says `Connection: close`, and its reply ends its connection.
     """
 
     name: str
     render: Callable[[Any], RequestBytes]
     judge: Callable[[int, bytes, Any], Verdict]  # status, body, the draw
+    closes: bool = False
 
 
 class ClientProgram(Protocol):

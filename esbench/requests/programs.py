@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Protocol
 
 from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
-from esbench.requests.templates import Draw, Layout, RequestTemplate
+from esbench.requests.templates import Draw, Layout, RequestTemplate, own_headers
 from esbench.requests.variables import ValueSource, ends, keep_positions, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
@@ -79,7 +79,10 @@ class TemplateProgram:
             self._sources,
             [
                 Exchange(
-                    request.name, request.template.bind(self._layout, headers, self._context.compress), request.judge
+                    request.name,
+                    request.template.bind(self._layout, headers, self._context.compress),
+                    request.judge,
+                    request.template.closes,
                 )
                 for request in self._requests
             ],
@@ -113,8 +116,7 @@ class RenderedAhead:
     def __init__(self, program: ClientProgram) -> None:
         self._program = program
         self.exchanges = [
-            Exchange(exchange.name, itemgetter(number), exchange.judge)
-            for number, exchange in enumerate(program.exchanges)
+            replace(exchange, render=itemgetter(number)) for number, exchange in enumerate(program.exchanges)
         ]
 
     def draw(self) -> list[RequestBytes]:
@@ -132,7 +134,7 @@ def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, ValueSource]]
             drawn[number] = source.draw()
         return exchange.render(drawn)
 
-    return Exchange(exchange.name, render, exchange.judge)
+    return replace(exchange, render=render)
 
 
 class ScriptProgram:
@@ -185,7 +187,7 @@ def template_of(
 
 def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that an operation's own parameters add (`headers` and `opaque-id`)."""
-    headers = {str(name): str(value) for name, value in (params.get("headers") or {}).items()}
+    headers = own_headers({str(name): str(value) for name, value in (params.get("headers") or {}).items()})
     if opaque_id := params.get("opaque-id"):
         headers["X-Opaque-Id"] = str(opaque_id)
     return headers
