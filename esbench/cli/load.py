@@ -20,7 +20,7 @@ from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_option
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError
 from esbench.errors.printable import printable
 from esbench.record.home import esbench_home
 
@@ -81,7 +81,7 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
 @click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
 @click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
-@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests, in whole turns.")
+@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests.")
 @click.option("--compress", is_flag=True, help="Send bodies as gzip.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of a request (60).")
 @click.option("--dial-timeout", "dial", type=float, hidden=True)
@@ -121,7 +121,23 @@ def load(**flags: Any) -> int:
         with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
             path = Path(folder) / loaded.path.stem
             track.write(path)
-            return _race(track, loaded, path, flags, progress)
+            try:
+                return _race(track, loaded, path, flags, progress)
+            except EsbenchError as error:
+                _name_files(error, track, path, loaded.path)
+                raise
+
+
+def _name_files(error: EsbenchError, track: LoadgenTrack, made: Path, path: Path) -> None:
+    """Name the user's files in an error, in place of the copies that the track in the folder `made` has of them."""
+    from esbench.loadgen.convert import TRACK_FILE
+
+    def named(text: str) -> str:
+        for name, source in track.files.items():
+            text = text.replace(str(made / name), str(source))
+        return re.sub(rf"{re.escape(str(made / TRACK_FILE))}(:\d+)*", str(path), text)
+
+    error.what, error.where = named(error.what), named(error.where)
 
 
 def _path(flags: Mapping[str, Any]) -> Path:
@@ -217,13 +233,21 @@ def _race(
     from esbench.race.try_out import TryOut
     from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
-    runner, options = loaded.runner, _options(track, loaded, path, flags)
+    runner = loaded.runner
+    tried = 0 if runner.no_warm else track.in_try_out
+    nothing_left = _left(flags["requests"], tried) == 0
+    if nothing_left:
+        progress.warn(f"-l {flags['requests']}: no request is left to send after the {tried} of the try-out")
+        if not tried:
+            return 0
+    options = _options(track, loaded, path, flags)
     params = options.track_params
     steps = TryOut(
         *(options, builtin_operations(), progress),
         goes_on=lambda failed: flags["yes"] or _confirmed(failed, progress),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,
+        is_raced=not nothing_left,
         duration_s=params["duration"] if {"requests", "rounds"} & params.keys() else None,
     )
 
@@ -242,7 +266,7 @@ def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]
     """Return the parameters of the track that the flags ask for; `tried`: the requests of the try-out before it."""
     from esbench.units import parse_duration
 
-    left, rounds = _left(track, flags["requests"], tried), runner.total_rounds
+    left, rounds = _left(flags["requests"], tried), runner.total_rounds
     if left is not None and rounds * flags["clients"] * track.in_turn > left:
         rounds = 0  # -l ends it before
     limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
@@ -301,19 +325,9 @@ def _options(track: LoadgenTrack, loaded: LoadgenFile, path: Path, flags: Mappin
     )
 
 
-def _left(track: LoadgenTrack, requests: int | None, tried: int) -> int | None:
-    """Return how many requests -l leaves after the try-out, which counts among them. UsageError if that is no turn."""
-    if requests is None or requests <= 0:
-        return None
-    left = requests - tried
-    if left >= track.in_turn:
-        return left
-    turn = f"a turn has {track.in_turn}"
-    if not tried:
-        raise UsageError(turn, where=f"-l {requests}", hint="send one at least")
-    what = f"leaves {max(0, left) or 'nothing'} after the try-out, which sends {tried}"
-    what += f"; {turn}" if track.in_turn > 1 else ""
-    raise UsageError(what, where=f"-l {requests}", hint="runner: {no_warm: true} leaves the try-out out")
+def _left(requests: int | None, tried: int) -> int | None:
+    """Return how many requests -l leaves after the try-out, which counts among them; None without a limit."""
+    return None if requests is None or requests < 0 else max(0, requests - tried)
 
 
 def _confirmed(failed: Sequence[Tried], progress: Progress) -> bool:

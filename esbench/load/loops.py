@@ -69,6 +69,7 @@ class TaskLoop:
         self._ended = ended
         self.failed = failed
         self._busy = 0
+        self._resting: dict[Client, asyncio.TimerHandle] = {}
         self._stopping = False
         self._over = False
         self._end_ns = recorder.end_ns = NEVER_NS if length.end_ns is None else length.end_ns
@@ -98,6 +99,27 @@ class TaskLoop:
         """Take back a client whose request is over."""
         self._busy -= 1
 
+    def rests(self, client: Client, until_ns: int) -> None:
+        """Take back a client whose request is over after a pause, or at the end, which waits for no pause."""
+
+        def rested() -> None:
+            del self._resting[client]
+            client.free_ns = until_ns
+            self.freed(client)
+
+        if self._stopping:
+            self.freed(client)
+            return
+        delay_s = max(0, until_ns - clock_ns()) / NS
+        self._resting[client] = asyncio.get_running_loop().call_later(delay_s, rested)
+
+    def _wake(self) -> None:
+        """Take back all clients that rest."""
+        resting, self._resting = self._resting, {}
+        for client, handle in resting.items():
+            handle.cancel()
+            self.freed(client)
+
     def not_drawn(self, client: Client, reason: Exception) -> None:
         """Take back a client whose request is over, and whose next one could not be drawn.
 
@@ -108,6 +130,7 @@ class TaskLoop:
     def stop(self) -> None:
         """Take no further arrivals; what is in flight is awaited."""
         self._stopping = True
+        self._wake()
         self._end_if_idle()
 
     def give_up(self, kind: str, detail: str) -> None:
@@ -123,6 +146,8 @@ class TaskLoop:
     def close(self) -> None:
         """Close all connections; nothing more is reported."""
         self._stopping = self._over = True
+        for handle in self._resting.values():
+            handle.cancel()
         for client in self.clients:
             client.close()
 
@@ -131,6 +156,8 @@ class TaskLoop:
         return own_ns < self._warmup_ns or self._time.settles(own_ns) or number < self._length.warmup_requests
 
     def _end_if_idle(self) -> None:
+        if self._stopping:
+            self._wake()
         if self._stopping and not self._busy and not self._over:
             self._over = True
             self.end_ns = clock_ns()

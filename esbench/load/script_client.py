@@ -148,8 +148,8 @@ class ScriptLane(Client):
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
         signed = self._route.access.signed(request)
-        self.closes = closes(signed[0])
-        self.link.say_last(self.closes)
+        self.closes, self.is_head = closes(signed[0]), signed[0][:5] == b"HEAD "
+        self.link.say_next(is_last=self.closes, is_head=self.is_head)
         if self.link.usable and self.link.send(signed, timeout_ns):
             self._began(self.link.sent_ns)
         else:
@@ -233,7 +233,8 @@ class ScriptClient(ScriptLane):
         if isinstance(script, HttpScript):
             routes = [replace(route, hosts=OneHost(route.hosts, position)) for position in script.hosts] or routes
         super().__init__(slot, routes[0], self)
-        self.draw = lambda: None  # a script decides while it runs
+        self._http = script if isinstance(script, HttpScript) else None
+        self.draw = self._http.advance if self._http else lambda: None  # a script decides while it runs
         self._script = script
         self._further = tuple(ScriptLane(slot, own, self) for own in routes[1:])
         for lane in (self, *self._further):
@@ -299,7 +300,10 @@ class ScriptClient(ScriptLane):
         if verdict.error is not None:
             self.loop.failed(verdict)
         self.free_ns = received_ns
-        self.loop.freed(self)
+        if self._http is not None and (rest_s := self._http.rest_s):
+            self.loop.rests(self, received_ns + int(rest_s * NS))
+        else:
+            self.loop.freed(self)
 
     def first_sent(self, sent_ns: int) -> None:
         """Count the turn as sent, at its first byte."""

@@ -129,8 +129,7 @@ def _checks(name: str, content: Any, where: str) -> Iterator[Condition]:
     elif name in _OF_A_GATEWAY:
         raise TrackError(f'the condition "{name}" is about a gateway, and no reply has it', where=where)
     elif name not in _BY_NAME:
-        known = (*_BY_NAME, "and", "or", "not", "exists", "has_fields")
-        raise TrackError(f'unknown condition "{name}"', where=where, hint=did_you_mean(name, known))
+        raise TrackError(f'unknown condition "{name}"', where=where, hint=did_you_mean(name, CONDITION_NAMES))
     elif not isinstance(content, Mapping):
         raise TrackError(f'"{name}" has values by path, not {str(content)[:100]}', where=where)
     else:
@@ -249,3 +248,4 @@ _BY_NAME: Mapping[str, Callable[[str, Any, str], Iterator[Condition]]] = {
     "range": _range,
     "network": _network,
 }
+CONDITION_NAMES = (*_BY_NAME, *_OF_A_GATEWAY, "and", "or", "not", "exists", "has_fields")

@@ -30,7 +30,7 @@ ESQL = Feature("ES|QL", (8, 11), node="esql")
 SQL = Feature("SQL", (6, 3), (1, 0), node="sql")
 TERMS_ENUM = Feature("_terms_enum", (7, 14))
 _QUERIES = ("/_search", "/_msearch", "/_count")  # whatever their method
-_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
 class RawRequest(OperationType):
@@ -64,7 +64,7 @@ class RawRequest(OperationType):
 
     def reads(self, params: Mapping[str, Any]) -> bool:
         path = str(params["path"]).partition("?")[0]
-        return str(params.get("method") or "GET").upper() == "GET" or path.endswith(_QUERIES)
+        return str(params.get("method") or "GET").upper() in ("GET", "HEAD") or path.endswith(_QUERIES)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params

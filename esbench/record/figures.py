@@ -15,16 +15,18 @@ from typing import Any
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
-from esbench.measure.verdict import SAMPLED_TOOK
+from esbench.measure.verdict import SAMPLED_TOOK, TOOK
 from esbench.record.model import (
     PERCENTILES,
     Check,
     CheckKind,
+    NamedRequest,
     ObjectiveResult,
     RaceRecord,
     Statistic,
     Subject,
     TaskResult,
+    Throughput,
 )
 from esbench.units import format_number
 
@@ -364,8 +366,45 @@ def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure(f"{_STATUS}{status}", label, replies, "")
 
 
+def requests_of(task: TaskResult) -> tuple[NamedRequest, ...]:
+    """Return the requests of a sequence by name, each with its service time, and no counts of documents; empty for
+    a task of single requests."""
+    parts = task.requests_by_name
+    timed = tuple(part for part in parts if part.name not in (TOOK, SAMPLED_TOOK) and (part.histogram or part.errors))
+    return () if len(timed) == 1 and timed[0].requests == task.requests else timed
+
+
+def rate_of(task: TaskResult, part: NamedRequest) -> float | None:
+    """Return the good requests per second of a task's part, as its throughput counts the task's; None without one."""
+    mean = task.throughput.mean
+    if mean is None or not task.units:
+        return mean
+    return mean / task.units * (part.requests - part.errors)
+
+
+def request_results(task: TaskResult) -> Iterator[TaskResult]:
+    """Yield the requests of a sequence as results, each named `task/request`: they have service times alone."""
+    for part in requests_of(task):
+        yield replace(
+            task,
+            name=f"{task.name}/{part.name}",
+            loop="closed",
+            requests=part.requests,
+            units=part.requests - part.errors,
+            unit="ops",
+            errors=part.errors,
+            error_rate_ratio=part.errors / part.requests if part.requests else None,
+            throughput=Throughput("ops", rate_of(task, part)),
+            latency_ms=None,
+            service_time_ms=part.service_time_ms,
+            histograms={} if part.histogram is None else {SERVICE_TIME.name: part.histogram},
+            requests_by_name=(),
+        )
+
+
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the figures of a task's parts: requests of a sequence, or classes of results."""
+    in_sequence = requests_of(task)
     for part in task.requests_by_name:
         if part.name == SAMPLED_TOOK:
             continue  # it is for the causes of a difference
@@ -376,6 +415,8 @@ def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
             yield Figure("results", name, part.requests, "")  # of documents in bulks
             continue
         yield Figure("requests", name, part.requests, "")
+        if part in in_sequence and (rate := rate_of(task, part)) is not None:
+            yield Figure("Mean throughput", name, rate, "ops/s", HIGHER if task.loop == "closed" else NEITHER)
         yield from _distribution(SERVICE_TIME, name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)

@@ -8,9 +8,10 @@ else. Nothing is in the tables that the record does not hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from esbench.measure.measures import Measure, response_time
+from esbench.operations.http_requests import HttpRequests
 from esbench.record.figures import (
     Notice,
     is_usable,
@@ -18,6 +19,7 @@ from esbench.record.figures import (
     objective_results,
     process_figure,
     reported_tasks,
+    request_results,
     task_label,
 )
 from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, TaskResult
@@ -106,7 +108,8 @@ def task_lines(record: RaceRecord) -> Table:
     """Return a table with a line for each task: throughput, percentiles of its response time in ms, failed requests.
 
     The response time is latency in an open loop, service time in a closed one; each line says which. A line whose
-    figures must not be used ends with `!`.
+    figures must not be used ends with `!`. Of several requests to any HTTP server each has a line below that of their
+    task, with its service time.
     """
     columns = (
         _label(record),
@@ -115,7 +118,12 @@ def task_lines(record: RaceRecord) -> Table:
         *map(_response_time, ("p50", "p99", "p99.9", "max")),
         ColumnOf("Err %", "error_percent", read=_error_percent),
     )
-    return table_of(columns, reported_tasks(record))
+    return table_of(columns, [line for task in reported_tasks(record) for line in (task, *_own_lines(task))])
+
+
+def _own_lines(task: TaskResult) -> Iterator[TaskResult]:
+    if task.operation_type == HttpRequests.name:
+        yield from request_results(task)
 
 
 def _measure(task: TaskResult) -> Measure:

@@ -46,12 +46,14 @@ class Exchange:
 
     `judge` is given the status, the body and the draw. `name` is the row under `task/name` when the operation is a
     sequence of several; empty otherwise. `closes`: it says `Connection: close`, and its reply ends its connection.
+    `is_head`: its method is HEAD.
     """
 
     name: str
     render: Callable[[Any], RequestBytes]
     judge: Callable[[int, bytes, Any], Verdict]  # status, body, the draw
     closes: bool = False
+    is_head: bool = False
 
 
 class ClientProgram(Protocol):
@@ -161,12 +163,22 @@ class Concurrent(Protocol):
 
 
 @runtime_checkable
-class HttpScript(Protocol):
-    """A concurrent script for any HTTP server.
+class HttpScript(Script, Protocol):
+    """A concurrent script for any HTTP server, of which each run is one request of a turn.
 
     `hosts`: the position in the race of the host that each of its lanes goes to; empty: all go to the client's.
-    `reads_headers`: it reads the headers of replies.
+    `reads_headers`: it reads the headers of replies. `rest_s`: the pause after the request that was run last.
+    `turn_is_over`: that was the last request of its turn.
     """
 
     hosts: Sequence[int]
     reads_headers: bool
+
+    @property
+    def rest_s(self) -> float: ...
+
+    @property
+    def turn_is_over(self) -> bool: ...
+
+    def advance(self) -> None:
+        """Make ready for the next request. Raises Exhausted after the last turn."""

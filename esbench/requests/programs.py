@@ -83,6 +83,7 @@ class TemplateProgram:
                     request.template.bind(self._layout, headers, self._context.compress),
                     request.judge,
                     request.template.closes,
+                    request.template.method == "HEAD",
                 )
                 for request in self._requests
             ],

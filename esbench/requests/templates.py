@@ -285,6 +285,7 @@ class RequestTemplate:
         """
         if not path.startswith("/"):
             raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
+        path = path.partition("#")[0]  # a fragment is the client's own (RFC 9110, 7.1)
         target = parse(path, Encoding.PATH)
         joint = "&" if "?" in path else "?"
         for key, value in (query or {}).items():

@@ -68,6 +68,15 @@ class _Yaml(yaml.CSafeLoader):
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
+class _YamlOfGo(_Yaml):
+    """A loader that takes the last value of a key that is given twice, as Go's reader of YAML does."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        if all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+            node.value = list({key.value: (key, value) for key, value in node.value}.values())
+        return super().construct_mapping(node, deep)
+
+
 def _refuse_bombs(root: yaml.Node) -> None:
     """Count what each node stands for with its aliases: 600 bytes may name each other up to billions of values."""
     values: dict[int, int] = {}  # by node; 0 while those inside are counted
@@ -173,13 +182,18 @@ class DocumentNode:
         return TrackError(error.what, where=self.where, hint=error.hint)
 
 
-def parse(rendered: Rendered) -> DocumentNode:
+def parse(rendered: Rendered, *, last_wins: bool = False) -> DocumentNode:
     """Return the content of a rendered file, read as YAML or JSON by its suffix.
+
+    With `last_wins`, of a key that a mapping of YAML has twice its last value counts; otherwise it is an error.
 
     Raises a TrackError for a syntax error, which shows the line and a caret.
     """
     try:
-        content = (_parse_yaml if rendered.name.endswith(YAML_SUFFIXES) else _parse_json)(rendered)
+        if rendered.name.endswith(YAML_SUFFIXES):
+            content = _parse_yaml(rendered, _YamlOfGo if last_wins else _Yaml)
+        else:
+            content = _parse_json(rendered)
     except RecursionError:
         raise TrackError("it is nested too deeply", where=rendered.file) from None
     return DocumentNode(content, (), rendered)
@@ -201,9 +215,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _parse_yaml(rendered: Rendered) -> Any:
+def _parse_yaml(rendered: Rendered, loader: type[_Yaml]) -> Any:
     try:
-        return yaml.load(rendered.text, Loader=_Yaml)  # a safe loader  # nosec B506
+        return yaml.load(rendered.text, Loader=loader)  # a safe loader  # nosec B506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column) if mark else (1, 0)

@@ -121,3 +121,36 @@ def test_a_file_of_loadgen_acts_on_them_in_the_same_way(tmp_path: Path, server: 
     assert [request.target for request in server.requests] == ["/a", "/b"] * 5
     assert connections_of(server) == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
     assert RaceStore(tmp_path / "home").load("last").tasks[0].errors == 0
+
+
+def head_is_empty(number: int, request: Request) -> Sequence[Action]:
+    """Answer; to HEAD with the length of a body that does not follow (RFC 9110, 9.3.2), in two pieces."""
+    whole = reply('{"a":1}', "200 OK", "X-Kind: new")
+    if request.method != "HEAD":
+        return [whole]
+    head = whole[: whole.index(b"\r\n\r\n") + 4]
+    return [head[:20], 0.01, head[20:]]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"operation-type": "raw-request", "path": "/a#part", "method": "HEAD"},
+        {"operation-type": "http-requests", "requests": [{"path": "/a#part", "method": "HEAD"}]},
+        {
+            "operation-type": "http-requests",
+            "requests": [
+                {"path": "/a#part", "method": "HEAD", "register": {"kind": "_ctx.response.header.X-Kind"}},
+                {"path": "/$[[kind]]", "assert": {"equals": {"_ctx.response.body_json.a": 1}}},
+            ],
+        },
+    ],
+)
+def test_a_reply_to_head_ends_with_its_head(tmp_path: Path, operation: dict[str, object]) -> None:
+    with RawServer(head_is_empty) as server:
+        record, _ = raced(tmp_path, server, operation)
+        assert record.tasks[0].errors == 0, record.tasks[0].error_kinds
+        assert set(connections_of(server)) == {0}
+        heads = [request.target for request in server.requests if request.method == "HEAD"]
+        assert set(heads) == {"/a"}
+        assert {request.target for request in server.requests if request.method == "GET"} <= {"/new"}
