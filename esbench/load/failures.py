@@ -59,7 +59,7 @@ class Failures:
             if kind not in self._first:
                 self._first[kind] = self._told(verdict, request(), status, body)
         first = self._first[kind]
-        return Verdict(verdict.units, kind, first.example, evidence=first.evidence)
+        return Verdict(verdict.units, kind, first.example, evidence=first.evidence, details=verdict.details)
 
     def _told(self, verdict: Verdict, request: bytes, status: int | None, body: bytes) -> Verdict:
         head = request.partition(b"\r\n\r\n")[0]

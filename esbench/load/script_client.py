@@ -283,7 +283,7 @@ class ScriptClient(ScriptLane):
         try:
             verdict = await self._script.run(self)
         except RequestFailed as failure:
-            verdict = Verdict(0, failure.kind, failure.detail)
+            verdict = Verdict(0, failure.kind, failure.detail, details=failure.details)
         except Exhausted as reason:  # no value is left for the next request, and there is no further turn
             self.loop.not_drawn(self, reason)
             return

@@ -218,7 +218,8 @@ def percentiles_ns(counts: Counts, ranks: tuple[float, ...], beyond: int = 0) ->
         while reached < wanted:
             index = next(buckets)
             reached += counts.buckets[index]
-        highest_equivalent_ns = lowest_equivalent_ns(index + 1) - 1
+        is_zero = index == 0 == counts.min_ns  # a server's own time is in whole ms: 0 is no half of a bucket
+        highest_equivalent_ns = 0 if is_zero else lowest_equivalent_ns(index + 1) - 1
         result[rank] = float(max(counts.min_ns, min(highest_equivalent_ns, counts.max_ns)))
     return result
 

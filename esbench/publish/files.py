@@ -70,7 +70,7 @@ def _of_requests(task: TaskResult) -> Iterator[tuple[float, str]]:
     for request in request_results(task):
         if (encoded := request.histograms.get(SERVICE_TIME.name)) is not None:
             longest_ms = task_counts(request, SERVICE_TIME.name).max_ns / _NS_PER_MS
-            tag = _DELIMITERS.sub("_", printable(f"{request.name}/{SERVICE_TIME.name}"))
+            tag = printable(_DELIMITERS.sub("_", f"{request.name}/{SERVICE_TIME.name}"))
             yield begin_s, f"Tag={tag},{begin_s:.3f},{end_s - begin_s:.3f},{longest_ms:.3f},{encoded}"
 
 

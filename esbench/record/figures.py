@@ -15,7 +15,7 @@ from typing import Any
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
-from esbench.measure.verdict import SAMPLED_TOOK, TOOK
+from esbench.measure.verdict import REFUSED, SAMPLED_TOOK, TOOK
 from esbench.record.model import (
     PERCENTILES,
     Check,
@@ -324,6 +324,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure(_UNSENT, label, task.unsent, "", LOWER)
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
+    yield from _refusals(task, label)
     yield from _traffic(task, label)
     for cache in CACHES:
         if (hits := cache_hits_percent(task, cache)) is not None:
@@ -402,12 +403,30 @@ def request_results(task: TaskResult) -> Iterator[TaskResult]:
         )
 
 
+def refused_documents(task: TaskResult) -> int:
+    """Return how many documents of a task the server refused."""
+    return sum(part.requests for part in task.requests_by_name if part.name == REFUSED)
+
+
+def refused_percent(task: TaskResult) -> float | None:
+    """Return the share of the refused among a task's documents, in percent; None if it does not count documents."""
+    refused = refused_documents(task)
+    return 100 * refused / (refused + task.units) if task.unit == "docs" and refused else None
+
+
+def _refusals(task: TaskResult, label: str) -> Iterator[Figure]:
+    if refused := refused_documents(task):
+        yield Figure("refused documents", label, refused, "", LOWER)
+    if (percent := refused_percent(task)) is not None:
+        yield Figure("share of refused documents", label, percent, "%", LOWER)
+
+
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the figures of a task's parts: requests of a sequence, or classes of results."""
     in_sequence = requests_of(task)
     for part in task.requests_by_name:
-        if part.name == SAMPLED_TOOK:
-            continue  # it is for the causes of a difference
+        if part.name in (SAMPLED_TOOK, REFUSED):
+            continue  # it is for the causes of a difference; or stands beside the failed requests
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
         name = f"{label}/{part.name}"

@@ -18,6 +18,8 @@ from esbench.record.figures import (
     node_figure,
     objective_results,
     process_figure,
+    refused_documents,
+    refused_percent,
     reported_tasks,
     request_results,
     task_label,
@@ -111,14 +113,27 @@ def task_lines(record: RaceRecord) -> Table:
     figures must not be used ends with `!`. Of several requests to any HTTP server each has a line below that of their
     task, with its service time.
     """
-    columns = (
+    columns: tuple[ColumnOf[TaskResult], ...] = (
         _label(record),
         ColumnOf("Per second", "throughput_mean", numeric=True, read=_throughput),
         ColumnOf("Time ms", "response_time", read=lambda task: _measure(task).title.removesuffix(" time")),
         *map(_response_time, ("p50", "p99", "p99.9", "max")),
         ColumnOf("Err %", "error_percent", read=_error_percent),
     )
+    if any(map(refused_documents, reported_tasks(record))):
+        columns = (*columns, _REFUSED_DOCUMENTS)
     return table_of(columns, [line for task in reported_tasks(record) for line in (task, *_own_lines(task))])
+
+
+def _refused(task: TaskResult) -> Cell:
+    """Return how many documents were refused, and their share."""
+    refused, percent = refused_documents(task), refused_percent(task)
+    if percent is None:
+        return refused or None
+    return f"{refused} ({format_number(percent)} %)"
+
+
+_REFUSED_DOCUMENTS: ColumnOf[TaskResult] = ColumnOf("Refused", "refused_documents", numeric=True, read=_refused)
 
 
 def _own_lines(task: TaskResult) -> Iterator[TaskResult]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from esbench.cluster.replies import parse_json
-from esbench.measure.verdict import Verdict
+from esbench.measure.verdict import Details, Verdict
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]
@@ -32,10 +32,11 @@ class NotReady(Exception):  # noqa: N818 - a wait, not an error
 
 
 class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
-    """Raised for a request without a usable reply: the kind of failure, and its detail."""
+    """Raised for a request without a usable reply: the kind of failure, its detail, and further figures of a reply."""
 
-    def __init__(self, kind: str, detail: str) -> None:
+    def __init__(self, kind: str, detail: str, details: Details | None = None) -> None:
         super().__init__(f"{kind}: {detail}")
+        self.details = details
         self.kind = kind
         self.detail = detail
 
