@@ -45,8 +45,7 @@ _REPLACED = {  # options of Loadgen without effect
     "mem": "memory is not limited",
 }
 _REFUSED = {
-    "run": "esbench reads YAML: write the requests of the DSL under requests: in a .yml file",
-    "mixed": "esbench reads one YAML file",
+    "mixed": "esbench reads one file",
 }
 
 
@@ -78,6 +77,7 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"The same as FILE; {_FILE} by default."
 )
+@click.option("--run", type=click.Path(path_type=Path), metavar="FILE", help="The same as FILE, of the DSL.")
 @click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
 @click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
 @click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
@@ -111,7 +111,7 @@ def load(**flags: Any) -> int:
 
     with progress_of(flags) as progress:
         check_outputs(flags)
-        source = open_loadgen(_path(flags))
+        source = open_loadgen(*_paths(flags))
         loaded = source.read(_permitted(source, flags["env"], progress))
         track = track_of(loaded, host=_host(flags["target_hosts"]))
         if flags["export_track"] is not None:
@@ -140,11 +140,21 @@ def _name_files(error: EsbenchError, track: LoadgenTrack, made: Path, path: Path
     error.what, error.where = named(error.what), named(error.where)
 
 
-def _path(flags: Mapping[str, Any]) -> Path:
-    if flags["file"] is not None and flags["config"] is not None:
-        raise UsageError("FILE and -config name two files: give one of them", where="esbench load")
-    path: Path = flags["file"] or flags["config"] or Path(_FILE)
-    return path
+def _paths(flags: Mapping[str, Any]) -> tuple[Path, Path | None]:
+    """Return the file; and of one of the DSL -config, or the loadgen.yml beside it, which may have its environment."""
+    from esbench.loadgen.dsl import SUFFIX
+
+    given: list[Path] = [flags[name] for name in ("file", "run", "config") if flags[name] is not None]
+    path = given[0] if given else Path(_FILE)
+    is_dsl = path.suffix == SUFFIX
+    if len(given) > (2 if is_dsl else 1) or (len(given) == 2 and flags["config"] is None):
+        raise UsageError("FILE, -run and -config name several files: give one of them", where="esbench load")
+    beside = path.with_name(_FILE) if is_dsl else None
+    if len(given) == 2:
+        beside = given[1]
+    elif beside is not None and not beside.is_file():
+        beside = None
+    return path, beside
 
 
 def _permitted(source: LoadgenSource, names: Sequence[str], progress: Progress) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
+from esbench.loadgen import dsl
 from esbench.operations.conditions import CONDITION_NAMES, condition_of
 from esbench.operations.http_requests import METHODS
 from esbench.requests.templates import own_headers, unsent_headers
@@ -24,7 +25,8 @@ from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.source import YAML_SUFFIXES
 
-_READ = ("env", "runner", "variables", "requests")
+_OF_FILE = ("env", "runner", "variables")
+_READ = (*_OF_FILE, "requests")
 _KEYS = (*_READ, "tests")
 _ITEM_KEYS = ("request", "assert", "register", "sleep")
 _REQUEST_KEYS = (
@@ -55,9 +57,6 @@ _RUNNER_KEYS = (
     *("assert_error", "default_endpoint", "default_basic_auth", *_WITHOUT_EFFECT),
 )
 _PIPELINES = ("pipeline", "flow", "entry", "router", "elasticsearch")  # of INFINI Gateway's files
-_NO_DSL = (
-    "esbench reads Loadgen's YAML: write the requests under requests: (method, url, body), as it is documented there"
-)
 
 
 @dataclass(frozen=True)
@@ -192,10 +191,23 @@ class LoadgenSource:
         )
 
 
-def open_loadgen(path: Path) -> LoadgenSource:
-    """Parse a Loadgen file. Raises UsageError if it cannot be read or is no YAML file; TrackError for its faults."""
-    if path.suffix not in YAML_SUFFIXES:
-        raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
+def open_loadgen(path: Path, beside: Path | None = None) -> LoadgenSource:
+    """Parse a Loadgen file, YAML or of the DSL. Raises UsageError if it cannot be read; TrackError for its faults.
+
+    `beside` is a YAML file whose `env`, `runner` and `variables` count where one of the DSL does not say them.
+    """
+    root = _parsed(path)
+    if beside is not None:
+        above = _parsed(beside).value
+        own = {key: above[key] for key in _OF_FILE if isinstance(above, Mapping) and key in above}
+        root = replace(root, value={**own, **root.value})
+    _check_requests(root)
+    return LoadgenSource(path, root)
+
+
+def _parsed(path: Path) -> DocumentNode:
+    if path.suffix not in (*YAML_SUFFIXES, dsl.SUFFIX):
+        raise UsageError(f'"{path}" is no file of Loadgen', hint="it ends in .yml, or of the DSL in .dsl")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -203,10 +215,17 @@ def open_loadgen(path: Path) -> LoadgenSource:
     except UnicodeDecodeError:
         raise UsageError(f'"{path}" is no text in UTF-8') from None
     renderer = TrackRenderer(path.parent, RenderContext({}, distribution="", version="0", now=0.0))
+    text = dsl.as_json(path, text) if path.suffix == dsl.SUFFIX else text
     root = parse(Rendered(path.name, text, renderer), last_wins=True)
     if not isinstance(root.value, Mapping):
-        hint = _NO_DSL if re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text) else "it has requests: and variables:"
+        is_dsl = re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text)
+        hint = "a file of the DSL ends in .dsl" if is_dsl else "it has requests: and variables:"
         root.fail("this is no Loadgen file", hint)
+    return root
+
+
+def _check_requests(root: DocumentNode) -> None:
+    """Raise TrackError for a file without requests."""
     if not root.get("requests"):
         if root.find("tests") is not None:
             root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
@@ -218,7 +237,6 @@ def open_loadgen(path: Path) -> LoadgenSource:
         root.fail("the file has no requests", "requests: is a list of what to send")
     if all(_is_pause(item) for item in _nodes(root, "requests")):
         root["requests"].fail("there are sleeps alone, and no request", "say request: {method: GET, url: ...}")
-    return LoadgenSource(path, root)
 
 
 def _with_values(value: Any, within: Callable[[str], str]) -> Any:

@@ -54,7 +54,7 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (esbench reads Loadgen's YAML"),
+        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (a file of the DSL ends in .dsl)"),
         ("", "this is no Loadgen file (it has requests: and variables:)"),
         ("variables: []\n", "the file has no requests"),
         ("request: []\n", 'loadgen.yml:1: a Loadgen file has no "request" (did you mean "requests"?'),
@@ -164,8 +164,7 @@ requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, heade
     ("name", "said"),
     [
         ("missing.yml", "cannot be read: No such file or directory"),
-        ("bulk.dsl", "bulk.dsl\" is no YAML file (esbench reads Loadgen's YAML"),
-        ("loadgen.txt", "is no YAML file (it ends in .yml)"),
+        ("loadgen.txt", "is no file of Loadgen (it ends in .yml, or of the DSL in .dsl)"),
     ],
 )
 def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:
