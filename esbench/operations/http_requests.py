@@ -21,6 +21,7 @@ from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
 from esbench.operations.parameters import SECONDS, Parameter, flag, whole
 from esbench.operations.replies import http_failure, judge_raw_bulk
+from esbench.operations.turns import Turns, check_turns
 from esbench.requests.exchange import Exchange, Exhausted, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
 from esbench.requests.repeated import Drawing, RepeatedProgram
@@ -43,6 +44,9 @@ _REQUEST: Mapping[str, Parameter] = {
     "repeat": Parameter("how often the body stands in the request", (int,), 1, least=1),
     "once": Parameter("names, each for one draw of a variable in the whole request", (dict,)),
     "once-per-repetition": Parameter("names, each for one draw of a variable in each repetition of the body", (dict,)),
+    "once-per-client": Parameter(
+        "each client sends it once, in its first turn; in the next one again if it fails", (bool,)
+    ),
     "times": Parameter("how often it is sent", (int,), 1, least=1),
     "register": Parameter("names for values of the reply, by their paths: `_ctx.response.body_json.id`", (dict,)),
     "assert": Parameter("conditions on the reply: equals, contains, range ... and, or, not", (dict,)),
@@ -90,6 +94,7 @@ class HttpRequests(OperationType):
             _check(request, f"request {number}", where)
         if not (sent := _sent(params["requests"])):
             raise TrackError('"requests" has pauses alone', where=where)
+        check_turns(sent, where)
         if len({bool(request.get("host")) for request in sent}) > 1:
             raise TrackError("some requests name a host, and some none", where=where, hint="name it in all, or in none")
 
@@ -243,7 +248,7 @@ class _SequenceProgram:
     feed_waits = 0
 
     def __init__(self, context: TaskContext, elements: Sequence[Mapping[str, Any]]) -> None:
-        requests = _sent(elements)
+        self._context, self._requests = context, (requests := _sent(elements))
         declared = {each.name for each in (*context.variables, *context.task.operation.variables)}
         self._turns = whole(context.params.get("turns")) or 0
         self._ends_when_invalid = flag(context.params.get("ends-when-invalid"), True)
@@ -285,7 +290,12 @@ class _SequenceProgram:
         clients = [self._program.exchanging(headers, number, own) for number in range(len(self._sent))]
         sent = [make(client.exchanges[0], client.draw) for make, client in zip(self._sent, clients, strict=True)]
         return _Sequence(
-            sent, self._hosts, values, ends_when_invalid=self._ends_when_invalid, turns=self._turns or math.inf
+            sent,
+            Turns(self._requests, self._context.random(f"turns of client {slot}")),
+            self._hosts,
+            values,
+            ends_when_invalid=self._ends_when_invalid,
+            most_turns=self._turns or math.inf,
         )
 
     def close(self) -> None:
@@ -319,26 +329,31 @@ class _Sequence:
     """The script of one client: each run is the next request of a turn, one request after the other.
 
     `hosts`: the positions of the hosts that its lanes connect to; none: the client's own. A request that fails does not
-    end the turn, but for an `assert` that does not hold. There is no further request after `turns` of them.
+    end the turn, but for an `assert` that does not hold. There is no further request after `most_turns` of them.
     """
 
     def __init__(
         self,
         requests: Sequence[_Sent],
+        turns: Turns,
         hosts: Sequence[int],
         values: dict[str, Any],
         *,
         ends_when_invalid: bool,
-        turns: float,
+        most_turns: float,
     ) -> None:
         self._ends_when_invalid = ends_when_invalid
         self.connections = len(hosts) or 1
         self.hosts = hosts
         self.reads_headers = any(request.reads_headers for request in requests)
         self.rest_s = 0.0
-        self._turn = [(request, number) for request in requests for number in range(request.times)]
-        self._next = len(self._turn)
-        self._turns_left = turns
+        self._requests = requests
+        self._turns = turns
+        self._turn: list[
+            tuple[int, int]
+        ] = []  # the position of each request of a turn, and how often it was sent before
+        self._next = 0
+        self._turns_left = most_turns
         self._drawn: Any = None
         self._rendered: RequestBytes = ()
         self._values = values
@@ -348,19 +363,27 @@ class _Sequence:
         return self._next == len(self._turn)
 
     def advance(self) -> None:
-        """Begin the next turn if one is over. Raises Exhausted after the last one."""
-        if not self.turn_is_over:
-            return
-        if not self._turns_left:
-            raise Exhausted
-        self._turns_left -= 1
-        self._next = 0
+        """Draw the next request, of a new turn if one is over.
+
+        Raises Exhausted after the last turn, and where no value is left for the request.
+        """
+        if self.turn_is_over:
+            if not self._turns_left:
+                raise Exhausted
+            self._turns_left -= 1
+            self._next = 0
+            self._turn = [
+                (place, number) for place in self._turns.next() for number in range(self._requests[place].times)
+            ]
+        place, number = self._turn[self._next]
+        if not number:
+            self._drawn = self._requests[place].draw()
 
     async def run(self, session: ScriptSession) -> Verdict:
-        request, number = self._turn[self._next]
+        place, number = self._turn[self._next]
+        request = self._requests[place]
         self._next += 1
         if not number:
-            self._drawn = request.draw()
             self._rendered = request.exchange.render(self._drawn)  # the same each time that it is sent
         self.rest_s = request.pause_s + (request.pause_after_all_s if number + 1 == request.times else 0.0)
         lane = session.lanes[request.lane]
@@ -371,6 +394,7 @@ class _Sequence:
             if failure.kind == INVALID and self._ends_when_invalid:
                 self._next, self.rest_s = len(self._turn), 0.0
             raise
+        self._turns.succeeded(place)
         return GOOD
 
     async def _send(self, lane: ScriptSession, request: _Sent) -> None:

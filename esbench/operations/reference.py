@@ -64,6 +64,27 @@ variable has one value in all requests of a turn. A request that fails ends its 
 streams beside it have ended. `detailed-results` of its requests are not kept.
 """
 
+_USERS = """
+## Users
+
+```yaml
+operation-type: http-requests
+requests:
+  - name: log-in
+    once-per-client: true
+    method: POST
+    path: /_security/oauth2/token
+    headers: {Content-Type: application/json}
+    body: '{"grant_type": "password", "username": "$[[user.name]]", "password": "$[[user.password]]"}'
+    once: {user: user}
+    register: {token: _ctx.response.body_json.access_token}
+  - {name: orders, path: "/orders/_search?size=5", headers: {Authorization: "Bearer $[[token]]"}}
+```
+Each client is a user: what it registers is its own, and all of its later requests have it. A request `once-per-client`
+is in its turns until it has succeeded. Names under `once` have one draw in the whole request: the user and the password
+of one row.
+"""
+
 
 def reference(operations: OperationTypes) -> str:
     """Return the reference page as Markdown."""
@@ -85,6 +106,7 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
         yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}\n"
         yield from _table(kind.parameters)
     yield _COMPOSITES.rstrip("\n")
+    yield _USERS.rstrip("\n")
 
 
 def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:

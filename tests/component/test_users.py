@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -166,3 +167,48 @@ schedule:
         users__csv="name,key\na,1\nb,2\nc,3\n",
     )
     assert users.targets == ["/in/a", "/out/a/1", "/in/b", "/out/b/2", "/in/c", "/out/c/3"]
+
+
+# a step once per client
+
+LOGIN = """
+schedule:
+  - operation:
+      operation-type: http-requests
+      variables: [{name: user, type: csv, path: users.csv, pick: in-order}]
+      requests:
+        - name: in
+          once-per-client: true
+          path: "/in/$[[user.name]]"
+          register: {token: _ctx.response.body_json.token}
+        - {name: read, path: "/read/$[[token]]"}
+        - {name: write, path: "/write/$[[token]]"}
+    clients: 4
+    iterations: 9
+"""
+
+
+def test_each_client_logs_in_once_and_uses_what_it_got(users: Users) -> None:
+    users.answered = lambda request: [reply(json.dumps({"token": f"t-{request.target.rpartition('/')[2]}"}))]
+    result = users.race(LOGIN, users__csv="name\na\nb\nc\nd\n")
+    assert (result.requests, result.errors) == (36, 0)
+    by_user = sorted([target for target, _ in requests] for requests in users.by_connection.values())
+    for name, targets in zip("abcd", by_user, strict=True):
+        turns = (len(targets) - 1 + 1) // 2
+        assert targets == [f"/in/{name}", *[f"/{each}/t-{name}" for each in ["read", "write"] * turns]][: len(targets)]
+    assert {part.name: part.requests for part in result.requests_by_name}["in"] == 4
+
+
+def test_a_login_that_fails_is_sent_again_in_the_next_turn(users: Users) -> None:
+    fails = iter([True, True])
+
+    def answered(request: Request) -> Sequence[Action]:
+        failed = request.target.startswith("/in/") and next(fails, False)
+        return [reply(b"{}", "503 Busy") if failed else reply(b'{"token": "t"}')]
+
+    users.answered = answered
+    result = users.race(LOGIN.replace("clients: 4", "clients: 1"), users__csv="name\na\n")
+    assert [target.split("/")[1] for target in users.targets] == [*["in", "read", "write"] * 3]
+    assert users.targets[1] == "/read/not_found"
+    assert users.targets[7:] == ["/read/t", "/write/t"]
+    assert result.errors == 2
