@@ -82,9 +82,15 @@ class ReplyFacts:
 
 
 def _at(path: str, content: Any) -> Any:
-    """Return the value at a dotted path, whose keys may hold dots themselves; else _MISSING."""
+    """Return the value at a dotted path, whose keys may hold dots themselves; else _MISSING.
+
+    Of an array, a number is the place of an element, from 0, and `*` stands for all elements that have what follows:
+    their values are a list, however many arrays are passed.
+    """
     if not path:
         return content
+    if isinstance(content, list):
+        return _of_array(path, content)
     if not isinstance(content, Mapping):
         return _MISSING
     if path in content:
@@ -95,6 +101,14 @@ def _at(path: str, content: Any) -> Any:
         if key in content and (found := _at(".".join(keys[length:]), content[key])) is not _MISSING:
             return found
     return _MISSING
+
+
+def _of_array(path: str, content: list[Any]) -> Any:
+    key, _, rest = path.partition(".")
+    if key == "*":
+        found = [value for item in content if (value := _at(rest, item)) is not _MISSING]
+        return [value for values in found for value in values] if "*" in rest.split(".") else found
+    return _at(rest, content[int(key)]) if key.isdecimal() and int(key) < len(content) else _MISSING
 
 
 Condition = Callable[[ReplyFacts], str]  # what does not hold; "" if it holds

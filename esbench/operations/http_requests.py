@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
@@ -20,6 +21,7 @@ from esbench.operations.base import MEASURED, OperationType, TaskContext, unsent
 from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
 from esbench.operations.parameters import SECONDS, Parameter, flag, whole
+from esbench.operations.registers import Register, registers_of
 from esbench.operations.replies import http_failure, judge_raw_bulk
 from esbench.operations.turns import Turns, check_turns
 from esbench.requests.exchange import Exchange, Exhausted, RequestBytes, RequestFailed, Script, ScriptSession
@@ -48,7 +50,11 @@ _REQUEST: Mapping[str, Parameter] = {
         "each client sends it once, in its first turn; in the next one again if it fails", (bool,)
     ),
     "times": Parameter("how often it is sent", (int,), 1, least=1),
-    "register": Parameter("names for values of the reply, by their paths: `_ctx.response.body_json.id`", (dict,)),
+    "register": Parameter(
+        "names for values of the reply, by their paths: `_ctx.response.body_json.id`, `...hits.hits.0._id`, all of an "
+        "array by `...hits.hits.*._id`; `{path: ...hits.hits.*._id, pick: one}` draws one of them",
+        (dict,),
+    ),
     "assert": Parameter("conditions on the reply: equals, contains, range ... and, or, not", (dict,)),
     "valid-statuses": Parameter("statuses from 400 on that are good", (list,)),
     "pause": Parameter("the pause after it, which is no part of any time that is measured", SECONDS, duration=True),
@@ -130,8 +136,10 @@ def _check(request: Any, name: str, where: str) -> None:
         raise TrackError(f'{name}: "path" must begin with "/", not {request.get("path")!r}', where=where)
     if (method := str(request.get("method") or "GET").upper()) not in METHODS:
         raise TrackError(f'{name}: unknown method "{method}"', where=where, hint=f"one of {', '.join(METHODS)}")
+    place = f"{where}: {name}".removeprefix(": ")
+    registers_of(request.get("register") or {}, place)
     if request.get("assert") is not None:
-        condition_of(request["assert"], f"{where}: {name}".removeprefix(": "))
+        condition_of(request["assert"], place)
 
 
 def _sent(elements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -236,7 +244,7 @@ class _Sent:
     lane: int
     times: int
     condition: Condition | None
-    register: Mapping[str, str]
+    register: Sequence[Register]
     reads_headers: bool
     pause_s: float
     pause_after_all_s: float
@@ -268,7 +276,7 @@ class _SequenceProgram:
                 lane=lane,
                 times=whole(request.get("times")) or 1,
                 condition=condition_of(request["assert"], "") if request.get("assert") is not None else None,
-                register=request.get("register") or {},
+                register=registers_of(request.get("register") or {}, ""),
                 reads_headers=_HEADER in json.dumps([request.get("register"), request.get("assert")]),
                 pause_s=parse_duration(request.get("pause") or 0),
                 pause_after_all_s=after_s,
@@ -282,6 +290,7 @@ class _SequenceProgram:
 
     def client(self, slot: int, headers: bytes) -> Script:
         values: dict[str, Any] = {}
+        random = self._context.random(f"client {slot}")
         own = {
             name: _Registered(values, name, places, before)
             for name, (places, before) in self._program.drawn.items()
@@ -291,7 +300,8 @@ class _SequenceProgram:
         sent = [make(client.exchanges[0], client.draw) for make, client in zip(self._sent, clients, strict=True)]
         return _Sequence(
             sent,
-            Turns(self._requests, self._context.random(f"turns of client {slot}")),
+            Turns(self._requests, random),
+            random,
             self._hosts,
             values,
             ends_when_invalid=self._ends_when_invalid,
@@ -336,6 +346,7 @@ class _Sequence:
         self,
         requests: Sequence[_Sent],
         turns: Turns,
+        random: Random,
         hosts: Sequence[int],
         values: dict[str, Any],
         *,
@@ -349,6 +360,7 @@ class _Sequence:
         self.rest_s = 0.0
         self._requests = requests
         self._turns = turns
+        self._random = random
         self._turn: list[
             tuple[int, int]
         ] = []  # the position of each request of a turn, and how often it was sent before
@@ -404,11 +416,11 @@ class _Sequence:
         elapsed_ms = int(1000 * (time.monotonic() - begun_s))
         facts = ReplyFacts(reply.status, reply.body, elapsed_ms, self._values, reply.headers)
         missing = ""
-        for name, path in request.register.items():
+        for register in request.register:
             try:
-                self._values[name] = facts.get(str(path))
+                self._values[register.name] = register.value(facts, self._random)
             except KeyError:
-                missing = f"the reply has no {path} to register as {name}"
+                missing = f"the reply has no {register.path} to register as {register.name}"
         if request.condition is not None:
             insist(_held(request.condition, facts))
         else:

@@ -78,11 +78,24 @@ requests:
     body: '{"grant_type": "password", "username": "$[[user.name]]", "password": "$[[user.password]]"}'
     once: {user: user}
     register: {token: _ctx.response.body_json.access_token}
-  - {name: orders, path: "/orders/_search?size=5", headers: {Authorization: "Bearer $[[token]]"}}
+  - name: list
+    path: "/orders/_search?size=5"
+    headers: {Authorization: "Bearer $[[token]]"}
+    register:
+      ids: _ctx.response.body_json.hits.hits.*._id
+      id: {path: _ctx.response.body_json.hits.hits.*._id, pick: one}
+  - {name: one-of-them, path: "/orders/_doc/$[[id]]", headers: {Authorization: "Bearer $[[token]]"}}
+  - name: all-of-them
+    method: POST
+    path: /orders/_mget
+    headers: {Authorization: "Bearer $[[token]]"}
+    body: '{"ids": $[[ids]]}'
 ```
 Each client is a user: what it registers is its own, and all of its later requests have it. A request `once-per-client`
 is in its turns until it has succeeded. Names under `once` have one draw in the whole request: the user and the password
-of one row.
+of one row. Of an array in a reply a number is the place of an element, from 0, and `*` stands for all elements that
+have what follows; they go out as a list of JSON. `pick: one` draws one for each reply, and a reply without any is a
+failure.
 """
 
 

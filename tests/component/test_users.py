@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from driver import Driver
@@ -212,3 +213,49 @@ def test_a_login_that_fails_is_sent_again_in_the_next_turn(users: Users) -> None
     assert users.targets[1] == "/read/not_found"
     assert users.targets[7:] == ["/read/t", "/write/t"]
     assert result.errors == 2
+
+
+# values of a reply's array
+
+ARRAYS = """
+schedule:
+  - operation:
+      operation-type: http-requests
+      requests:
+        - name: list
+          path: /list
+          register:
+            all: _ctx.response.body_json.hits.*.id
+            one: {path: _ctx.response.body_json.hits.*.id, pick: one}
+            second: _ctx.response.body_json.hits.1.id
+            tags: _ctx.response.body_json.hits.*.tags.*
+        - {name: use, method: POST, path: "/one/$[[one]]/$[[second]]", body: '{"ids": $[[all]], "tags": $[[tags]]}'}
+    iterations: 200
+"""
+HITS = [{"id": f"a{number}", "tags": [number, -number]} for number in range(5)]
+
+
+def test_later_requests_use_all_or_one_of_the_values_of_an_array(users: Users) -> None:
+    bodies: list[Any] = []
+
+    def answered(request: Request) -> Sequence[Action]:
+        if request.method == "POST":
+            bodies.append(json.loads(request.body))
+        return [reply(json.dumps({"hits": HITS}))]
+
+    users.answered = answered
+    result = users.race(ARRAYS)
+    assert (result.requests, result.errors) == (200, 0)
+    tags = [0, 0, 1, -1, 2, -2, 3, -3, 4, -4]
+    assert bodies == [{"ids": [each["id"] for each in HITS], "tags": tags}] * 100
+    _, drawn, second = zip(*(target.lstrip("/").split("/") for target in users.targets[1::2]), strict=True)
+    assert set(second) == {"a1"}
+    assert all(8 <= drawn.count(each["id"]) <= 34 for each in HITS)
+
+
+def test_an_array_without_elements_has_none_to_draw(users: Users) -> None:
+    users.answered = lambda request: [reply(b'{"hits": []}')]
+    result = users.race(ARRAYS.replace("iterations: 200", "iterations: 2"))
+    assert (result.requests, result.errors) == (2, 1)
+    assert list(result.error_kinds) == ["nothing to register"]
+    assert users.targets == ["/list", "/one/not_found/not_found"]
