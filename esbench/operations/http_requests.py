@@ -49,6 +49,7 @@ _REQUEST: Mapping[str, Parameter] = {
     "once-per-client": Parameter(
         "each client sends it once, in its first turn; in the next one again if it fails", (bool,)
     ),
+    "weight": Parameter("of adjacent requests with weights each turn has one, drawn by its weight", (int, float)),
     "times": Parameter("how often it is sent", (int,), 1, least=1),
     "register": Parameter(
         "names for values of the reply, by their paths: `_ctx.response.body_json.id`, `...hits.hits.0._id`, all of an "

@@ -11,19 +11,28 @@ from esbench.errors import TrackError
 from esbench.operations.parameters import flag
 
 ONCE, WEIGHT = "once-per-client", "weight"
+_MOST = 1e9
 
 
 def check_turns(requests: Sequence[Mapping[str, Any]], where: str) -> None:
     """Raise TrackError for requests of which no further turn can be made, or whose weights cannot be."""
     for number, request in enumerate(requests, 1):
-        weight = request.get(WEIGHT)
-        if weight is not None and not 0 < weight < 1e9:
-            raise TrackError(f'request {number}: "weight" must be above zero, not {weight!r}', where=where)
+        weight = weight_of(request, f"request {number}", where)
         if weight is not None and flag(request.get(ONCE), False):
             what = f'request {number} has both "{ONCE}" and "{WEIGHT}"'
             raise TrackError(what, where=where, hint="a request that is sent once is not drawn")
     if all(flag(request.get(ONCE), False) for request in requests):
         raise TrackError(f'each request has "{ONCE}"', where=where, hint="after its first turn a client has none left")
+
+
+def weight_of(request: Mapping[str, Any], name: str, where: str) -> float | None:
+    """Return the weight of a request, None without one. Raises TrackError for one that is no number above zero."""
+    weight = request.get(WEIGHT)
+    if weight is None:
+        return None
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < _MOST:
+        raise TrackError(f'{name}: "weight" must be a number above zero, not {str(weight)[:100]!r}', where=where)
+    return float(weight)
 
 
 class Turns:

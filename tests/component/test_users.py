@@ -259,3 +259,63 @@ def test_an_array_without_elements_has_none_to_draw(users: Users) -> None:
     assert (result.requests, result.errors) == (2, 1)
     assert list(result.error_kinds) == ["nothing to register"]
     assert users.targets == ["/list", "/one/not_found/not_found"]
+
+
+# a weighted mix within one client
+
+MIXED = """
+schedule:
+  - operation:
+      operation-type: http-requests
+      variables: [{name: n, type: sequence}]
+      requests:
+        - {name: in, once-per-client: true, path: /in, register: {token: _ctx.response.body_json.token}}
+        - {name: read, weight: 7, path: "/read/$[[token]]/$[[n]]"}
+        - {name: write, weight: 2, path: "/write/$[[token]]/$[[n]]"}
+        - {name: delete, weight: 1, path: "/delete/$[[token]]/$[[n]]"}
+    clients: 2
+    iterations: 501
+"""
+
+
+def test_each_client_sends_a_weighted_mix(users: Users) -> None:
+    users.answered = lambda request: [reply(b'{"token": "t"}')]
+    result = users.race(MIXED)
+    assert (result.requests, result.errors) == (1002, 0)
+    assert len(users.by_connection) == 2
+    drawn = [target.split("/") for target in users.targets if target != "/in"]
+    assert len(drawn) == 1000
+    for requests in users.by_connection.values():
+        kinds = [target.split("/")[1] for target, _ in requests[1:]]
+        shares = {kind: kinds.count(kind) / len(kinds) for kind in set(kinds)}
+        assert shares == pytest.approx({"read": 0.7, "write": 0.2, "delete": 0.1}, abs=0.08)
+    assert sorted(int(number) for _, _, _, number in drawn) == [*range(1, 1001)]  # none is drawn for nothing
+    rows = {part.name: part.requests for part in result.requests_by_name}
+    assert rows == {kind: sum(target.split("/")[1] == kind for target in users.targets) for kind in rows}
+
+
+def test_a_composite_runs_one_of_its_weighted_operations(users: Users) -> None:
+    result = users.race("""
+schedule:
+  - operation:
+      operation-type: composite
+      variables: [{name: n, type: sequence}]
+      requests:
+        - {name: first, operation-type: raw-request, path: "/first/$[[n]]"}
+        - {name: often, weight: 3, operation-type: raw-request, path: "/often/$[[n]]"}
+        - weight: 1
+          stream:
+            - {name: a, operation-type: raw-request, path: "/a/$[[n]]"}
+            - {name: b, operation-type: raw-request, path: "/b/$[[n]]"}
+    iterations: 400
+""")
+    assert (result.requests, result.errors, len(users.by_connection)) == (400, 0, 1)
+    turns: list[list[str]] = []
+    for target in users.targets:
+        _, name, number = target.split("/")
+        if name == "first":
+            turns.append([])
+        turns[-1].append(name)
+        assert int(number) == len(turns)
+    assert turns.count(["first", "often"]) + turns.count(["first", "a", "b"]) == 400
+    assert turns.count(["first", "often"]) / 400 == pytest.approx(0.75, abs=0.07)
