@@ -151,10 +151,10 @@ class Schedule:
     kind: str = "deterministic"
     rate: Rate | None = None
     ramp_up_s: float = 0.0
-    ramp_down_s: float = 0.0
     stages: tuple[Stage, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     custom: bool = False  # `kind` is a scheduler of the track's own
+    ramp_down_s: float = 0.0
 
     @property
     def is_open(self) -> bool:
