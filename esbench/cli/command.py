@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -97,6 +101,49 @@ def with_options(*options: Callable[[C], C]) -> Callable[[C], C]:
     return add
 
 
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Context manager: Ctrl-C raises KeyboardInterrupt in the block, where it would end the process outside of it.
+
+    So does an error after one: some code of Python makes another exception of it, or drops it. A SIGINT that is ignored
+    stays ignored.
+    """
+    if signal.getsignal(signal.SIGINT) != signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+    before = sys.unraisablehook
+
+    def handle(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    def dropped(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            _interrupt_again()
+        else:
+            before(unraisable)
+
+    signal.signal(signal.SIGINT, handle)
+    sys.unraisablehook = dropped
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sys.unraisablehook = before
+
+
+def _interrupt_again() -> None:
+    """Send SIGINT in a moment, when what dropped the first one, say a weak reference's callback, is over."""
+    import threading
+
+    threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+
 def traceback_text() -> str:
     """Return the traceback of the error that is being handled, without secrets."""
     import traceback
@@ -159,6 +206,10 @@ class EsbenchCommand(click.Command):
                 raise
             hint = self.hint_of_word(word[1], ctx)
             raise UsageError(f'unexpected "{word[1]}" after {ctx.command_path}', hint=hint) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with raised_interrupts():
+            return super().invoke(ctx)
 
 
 class EsbenchGroup(click.Group):

@@ -20,6 +20,7 @@ from esbench.cli.output import (
     write_text,
 )
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
@@ -150,7 +151,7 @@ def _matrix(
     check_files_without_verdicts("a matrix has no verdicts", form, report_file, report_format, html)
     if not texts:
         raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
-    resolver = SideResolver(RaceStore(esbench_home()), SessionStore(esbench_home()))
+    resolver = SideResolver(RaceStore(esbench_home(), print_to_stderr), SessionStore(esbench_home()))
     sides = resolver.reported(texts)
     found = matrix(sides, rows, columns, value, checked_keys(allow))
     if html is not None:
@@ -218,7 +219,7 @@ def compare_stored(
     from esbench.record.store import RaceStore
     from esbench.units import parse_ratio
 
-    store = RaceStore(home)
+    store = RaceStore(home, print_to_stderr)
     sides = SideResolver(store, SessionStore(home))
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)

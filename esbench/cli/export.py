@@ -12,6 +12,7 @@ from esbench.cli.output import print_text, write_text
 from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
@@ -40,9 +41,10 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
         raise UsageError(f"--{form} has no buckets", where=BUCKETS, hint="add --prometheus")
     from esbench.record.store import RaceStore
 
-    store = RaceStore(esbench_home())
+    store = RaceStore(esbench_home(), print_to_stderr)
     with one_race(esbench_home(), race):
-        record, folder = store.load(race), store.folder(race)
+        record = store.load(race)
+    folder = store.folder(record.race_id)
     if record.damage:
         print_beside(f"warning: {record.damage}")
     text = _exported(form, record, folder, metrics_buckets)

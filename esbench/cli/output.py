@@ -15,6 +15,7 @@ import click
 from esbench.cli.command import C, with_options
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     from esbench.report.html.races import races_page
     from esbench.report.html.timeline import CHARTED
 
-    store = RaceStore(home)
+    store = RaceStore(home, print_to_stderr)
 
     def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
         folder = store.folder(record.race_id)

@@ -14,6 +14,7 @@ from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.output import format_option, print_document
 from esbench.cli.progress_options import may_print, print_beside
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def store(races: tuple[str, ...], form: str, **flags: str) -> None:
     if not flags["store_hosts"]:
         raise UsageError("where to?", where=HOSTS, hint=f"esbench store {races[0]} {HOSTS}=10.0.0.1:9200")
     home = esbench_home()
-    ids = list(dict.fromkeys(RaceStore(home).resolve(race) for race in races))
+    race_store = RaceStore(home, print_to_stderr)
+    ids = list(dict.fromkeys(race_store.resolve(race) for race in races))
     stored: dict[str, Stored] = {}
     with open_store(flags) as metrics_store:
         try:

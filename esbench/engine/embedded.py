@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import Endpoint, NodeOptions
+from esbench.engine.base import Endpoint, NodeOptions, check_heap
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
@@ -76,8 +76,7 @@ class EmbeddedEngine:
             self._distribution = self._catalog.resolve(name)
         if options.node.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
-        if options.node.heap_bytes < _LEAST_HEAP_BYTES:
-            raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
+        check_heap(options.node.heap_bytes, _LEAST_HEAP_BYTES)
         self._settings = checked_settings(options.node.node_settings)
         check_jvm_options(options.node.jvm_options)
         self._plugins = read_plugins(options.node.node_plugins)

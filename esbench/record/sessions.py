@@ -18,7 +18,7 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, RaceStore, check_race_id, remove_folder, replace_file
+from esbench.record.store import LAST, RaceStore, ambiguous, check_race_id, remove_folder, replace_file
 from esbench.record.sums import UNSEALED, damage_text, is_as_sealed, sealed
 
 SCHEMA = 4
@@ -240,7 +240,7 @@ class SessionStore:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f'"{session}" is the beginning of {len(matches)} sessions', hint=", ".join(matches[-5:]))
+            raise ambiguous(session, "sessions", matches)
         raise UsageError(
             f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
         )
@@ -268,18 +268,17 @@ class SessionStore:
 def session_named(text: str, races: RaceStore, sessions: SessionStore) -> str | None:
     """Return the id of the session that a text names as a whole, else None.
 
-    A race comes before the beginning of a session's id. Raises UsageError for the beginning of several sessions' ids.
+    Raises UsageError for the beginning of several ids, of sessions or of races and sessions.
     """
     ids = sessions.ids()
     if text in ids:
         return text
-    if text in ("", LAST) or not any(session.startswith(text.lower()) for session in ids):
+    if text in ("", LAST) or races.has(text) or not any(session.startswith(text.lower()) for session in ids):
         return None
-    try:
-        races.resolve(text)
-    except UsageError:
-        return sessions.resolve(text)
-    return None
+    if among := races.beginning_with(text):
+        named = [f"session {session}" for session in ids if session.startswith(text.lower())]
+        raise ambiguous(text, "races and sessions", [*among, *named])
+    return sessions.resolve(text)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -32,6 +32,7 @@ import msgspec
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
 from esbench.record.capacity import FoundCapacity
 from esbench.record.hidden import HiddenSecrets
+from esbench.record.locks import is_running
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.private import open_private, private_folder, process_name
 from esbench.record.reading import check_nesting, read_stored, reading
@@ -205,10 +206,14 @@ class RaceFolder:
 
 
 class RaceStore:
-    """The store of the races under an esbench home; folders are made when the first race is created."""
+    """The store of the races under an esbench home; folders are made when the first race is created.
 
-    def __init__(self, home: Path) -> None:
+    `say` is called with a line for people when `last` passes over races that are running.
+    """
+
+    def __init__(self, home: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.home = home
+        self._say = say
         self.races_folder = home / "races"
 
     def create(self, race_id: str, first: RaceRecord | None = None, hide: HiddenSecrets | None = None) -> RaceFolder:
@@ -252,7 +257,7 @@ class RaceStore:
         return _read_whole(self.folder(race).record_file)
 
     def resolve(self, race: str) -> str:
-        """Return the id that `race` stands for: an id, a unique prefix, or `last` (the race that started last).
+        """Return the id that `race` stands for: an id, a unique prefix, or `last`, the newest that is not running.
 
         Raises UsageError with the candidates if no race matches or more than one.
         """
@@ -261,16 +266,16 @@ class RaceStore:
         ids = self._ids()
         if race in ids:
             return race
-        matches = [race_id for race_id in ids if race and race_id.startswith(race.lower())]
+        matches = self.beginning_with(race)
         if len(matches) == 1:
             return matches[0]
         if matches:
-            newest = ", ".join(reversed(matches[-5:]))
-            raise UsageError(
-                f'"{race}" is the beginning of {len(matches)} races',
-                hint=newest if len(matches) <= 5 else f"{newest} and {len(matches) - 5} more",
-            )
+            raise ambiguous(race, "races", matches)
         raise UsageError(f'there is no race "{race}"', where=str(self.races_folder), hint=self._known(race, ids))
+
+    def beginning_with(self, text: str) -> list[str]:
+        """Return the ids of the races that begin with a text, sorted; none for an empty text."""
+        return [race_id for race_id in self._ids() if text and race_id.startswith(text.lower())]
 
     def entries(
         self, *, track: str | None = None, challenge: str | None = None
@@ -326,17 +331,37 @@ class RaceStore:
 
     def _last(self) -> str:
         entries, damaged = self.entries()
+        may_run = {entry.race_id for entry in entries if entry.status == "running"} | {race.race_id for race in damaged}
         races = [(entry.started_at, entry.race_id) for entry in entries]
         races += [(race.saved_at, race.race_id) for race in damaged]
-        if not races:
-            raise UsageError(f"there are no races in {self.races_folder}", hint="esbench race --track=orders")
-        return max(races)[1]
+        newer: list[str] = []
+        for _, race_id in sorted(races, reverse=True):
+            if race_id in may_run and is_running(self.home, race_id):
+                newer.append(race_id)
+                continue
+            if newer:
+                are = "is" if len(newer) == 1 else "are"
+                self._say(f'"{LAST}" is race {race_id}: {", ".join(newer)} {are} running')
+            return race_id
+        if newer:
+            hint = f"name one that runs: {', '.join(newer)}"
+            raise UsageError(f"no race in {self.races_folder} has ended yet", hint=hint)
+        raise UsageError(f"there are no races in {self.races_folder}", hint="esbench race --track=orders")
 
     @staticmethod
     def _known(race: str, ids: list[str]) -> str:
         if len(ids) > 5:
             return f"{nearest(race, ids)} esbench list races --all shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
+
+
+def ambiguous(text: str, what: str, ids: Sequence[str]) -> UsageError:
+    """Return the error of a text that several sorted ids begin with, with the newest of them; `what` they are."""
+    newest = ", ".join(reversed(ids[-5:]))
+    return UsageError(
+        f'"{text}" is the beginning of {len(ids)} {what}',
+        hint=newest if len(ids) <= 5 else f"{newest} and {len(ids) - 5} more",
+    )
 
 
 def remove_folder(path: Path) -> None:

@@ -152,7 +152,9 @@ def test_private_modules_of_libraries_are_left_alone() -> None:
         for alias in node.names
     }
     foreign = {name for name in imported if not within(name, "esbench")}
-    assert {name for name in foreign if any(re.match("_[^_]", part) for part in name.split("."))} == set()
+    assert {name for name in foreign if any(re.match("_[^_]", part) for part in name.split("."))} == {
+        "_signal"  # of the program's entry: `signal` takes milliseconds to import, in which Ctrl-C is a traceback
+    }
 
 
 def test_pure_modules_do_no_input_or_output() -> None:

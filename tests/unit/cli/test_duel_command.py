@@ -96,7 +96,7 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--capacity", "--task=get-by-id", "--while=insert"), "esbench: --while=insert: names no task and rate"),
         (
             ("--capacity", "--task=get-by-id", "--search-budget=soon"),
-            'esbench: --search-budget: "soon" is not a duration',
+            'esbench: --search-budget: "soon" is not a duration (say 30m)',
         ),
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
@@ -109,9 +109,18 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--turns", "--slice-gap=0"), "--turns: --slice-gap is for sides that are raced at once"),
         (("--turns", "--warmup=track"), "--turns: --warmup is for sides that are raced at once"),
         (("--turns", "--rounds=auto"), "--turns: --rounds=auto is for sides that are raced at once"),
-        (("--slice=1.5",), '--slice: "1.5" is not whole seconds (say 2s, 80s or 15m)'),
+        (("--slice=1.5",), '--slice: "1.5" is not whole seconds (say 2s)'),
+        (("--slice=soon",), '--slice: "soon" is not a duration (say 2s)'),
         (("--task-time=0",), '--task-time: "0" is not whole seconds'),
-        (("--budget=soon",), '--budget: "soon" is not a duration'),
+        (("--budget=soon",), '--budget: "soon" is not a duration (say 15m)'),
+        (("--budget=5",), "--budget: 5 s is shorter than a round, which takes 40 s (say 5m)"),
+        (("--budget=5s", "--task-time=8s"), "--budget: 5 s is shorter than a round, which takes 8 s (say 15m)"),
+        (("--heap=2",), "--heap: 2 B is too small: it must be at least 64m (say 2g)"),
+        (("--heap=512",), "--heap: 512 B is too small: it must be at least 64m (say 512m)"),
+        (
+            ("--capacity", "--task=get-by-id", "--search-budget=5"),
+            "--search-budget: 5 s is shorter than a probe, which takes 30 s (say 5m)",
+        ),
         (("--rounds=0",), "--rounds"),
         (
             ("--plan", "--dry-run"),
