@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The program `esbench`, and what -m runs: Ctrl-C prints no traceback.
 
-It is a script of its own, not a console script, which would import `re` before this sets the handler. Until a command
-runs there is nothing to clean up, and Ctrl-C ends the process.
+It is installed as it is: a console script would import `re` before this sets the handler. Until a command runs there is
+nothing to clean up, and Ctrl-C ends the process.
 """
 
 import _signal  # type: ignore[import-not-found]  # built in: before `signal`, which takes 5 ms

@@ -192,6 +192,8 @@ class EsbenchCommand(click.Command):
 
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
         """Return the hint for an unexpected extra argument."""
+        if word.startswith("#"):
+            return "a comment of a script: this shell passes it on, so leave it out"
         names = {option for param in self.get_params(ctx) for option in param.opts}
         return f"say --track={word}" if "--track" in names else f"{ctx.command_path} --help lists its options"
 

@@ -39,7 +39,7 @@ from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
 from esbench.race.side_by_side import DuelAtOnce
-from esbench.record.figures import failed_checks, judged_objectives
+from esbench.record.figures import failed_checks, judged_objectives, wholly_failed
 from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
@@ -389,6 +389,8 @@ class SessionCommand:
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        if failed := next(filter(None, map(wholly_failed, records)), ""):
+            raise RaceError(f"every request failed: {failed}")
         raise_failures((condition, *judged_objectives(records)) for condition in self._flags["fail_on"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")

@@ -27,6 +27,7 @@ from esbench.cluster.failures import (
 )
 from esbench.cluster.marks import is_marked, without_mark
 from esbench.cluster.options import Access, ClientOptions, Host
+from esbench.cluster.other_servers import other_server
 from esbench.cluster.proxy import through
 from esbench.cluster.replies import count, counted, decode_json, known_form, listed, mapping, text
 from esbench.errors import ClusterError
@@ -241,14 +242,12 @@ class Cluster:
         limit_s = self.options.timeout_s if timeout_s is None else min(timeout_s, self.options.timeout_s)
         if self.options.aws is not None and self.options.aws.service == "aoss":
             return self._info_of_aws_serverless(limit_s)
-        reply = self.request("GET", "/", ignore=(405,), timeout_s=limit_s, decode=decode_json)
+        reply = self.request("GET", "/", ignore=(*range(300, 400), 404, 405), timeout_s=limit_s, decode=decode_json)
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
         version = reply.get("version") if isinstance(reply, Mapping) else None
         if not isinstance(version, Mapping) or "number" not in version:
-            raise ClusterError(
-                "this is neither Elasticsearch nor OpenSearch", where=self.urls[self._first], hint="check the port"
-            )
+            raise other_server(self.urls[self._first], reply)
         with known_form("/"):
             distribution, hide = text(version.get("distribution", "elasticsearch")), self._redactor
             return ClusterInfo(

@@ -148,10 +148,12 @@ class EmbeddedEngine:
         if self._nodes:
             raise RuntimeError("the engine has been started already")
         self._refuse_early()
-        java, server = self._prepare()
-        options = (*self._options_of_icu(server), *self._java_options)
+        with self._progress.job(f"preparing {'-'.join(self.identity())}", announce=False):
+            java, server = self._prepare()
+            options = (*self._options_of_icu(server), *self._java_options)
         try:
-            processes = self._launch(server, java, options)
+            with self._progress.job(f"booting {server.product}-{server.version}"):
+                processes = self._launch(server, java, options)
             if self._options.keep_node:
                 self._keep(server, processes)
         except BaseException:

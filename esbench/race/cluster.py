@@ -217,8 +217,7 @@ class RacedCluster(RaceTarget):
         """
         if self._endpoint is None:
             self._stack.callback(self._engine.stop)
-            with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
-                self._endpoint = self._engine.start()
+            self._endpoint = self._engine.start()
             self.info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = hosts_to_reach(hosts, client_options.proxy)

@@ -19,6 +19,7 @@ from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
+from esbench.errors.short import first_of
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
@@ -439,15 +440,23 @@ def _race_folder(options: RaceOptions, started_at: str) -> Iterator[RaceFolder]:
 
 
 def _see_to_other_races(options: RaceOptions, pace: Pace, progress: Progress) -> Iterator[str]:
-    """End the other races if that is asked for, else yield a sentence about each."""
+    """End the other races if that is asked for, else yield a sentence about them."""
     if options.kill_running_processes:
         for race in end_other_races(options.home, {options.race_id, *pace.siblings}):
             progress.say(f"ended race {race.race_id} (pid {race.pid})")
         return
-    for race in other_races(options.home, {options.race_id, *pace.siblings}):
+    races = other_races(options.home, {options.race_id, *pace.siblings})
+    if len(races) == 1:
+        (race,) = races
         yield (
             f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
+        )
+    elif races:
+        named = ", ".join(f"race {race.race_id} (pid {race.pid})" for race in races)
+        yield (
+            f"{len(races)} races run on this host, and will disturb this one: {named} "
+            "(--kill-running-processes ends them)"
         )
 
 
@@ -473,12 +482,19 @@ def _telling_of_others(options: RaceOptions, pace: Pace, recording: RecordWriter
 
 
 def _beside(options: RaceOptions, own: Collection[str], recording: RecordWriter, began_s: float) -> Iterator[str]:
-    """Yield a sentence for each race of this home, but `own`, that began after this one and ran beside it."""
+    """Yield a sentence about the races of this home, but `own`, that began after this one and ran beside it."""
     said = "\n".join(recording.record.warnings)
     running = [race.race_id for race in other_races(options.home, own)]
-    for race_id in sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own)):
-        if f"race {race_id} " not in said:
-            yield f"race {race_id} ran on this host at the same time: both disturbed each other"
+    ran = sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own))
+    if new := [race_id for race_id in ran if f"race {race_id} " not in said]:
+        yield ran_beside(new)
+
+
+def ran_beside(races: Sequence[str]) -> str:
+    """Return one sentence about all races that ran beside a race."""
+    if len(races) == 1:
+        return f"race {races[0]} ran on this host at the same time: both disturbed each other"
+    return f"{len(races)} races ran on this host at the same time, and disturbed this one: {first_of(races, 3)}"
 
 
 def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:

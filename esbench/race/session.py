@@ -253,8 +253,7 @@ class Duel:
         options = replace(next(iter(self.sides.values())), race_id=session.id)
         node = self.node_of(options, self.store.logs(session.id) / name, self.progress)
         stack.callback(node.stop)
-        with self.progress.job("starting the node of the session"):
-            node.start()
+        node.start()
         return node
 
     def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:

@@ -277,6 +277,16 @@ def failed_checks(record: RaceRecord) -> str:
     return ", ".join(f"{name} ({_enumerated(labels)})" for (_, name), labels in worst_first)
 
 
+def wholly_failed(record: RaceRecord) -> str:
+    """Return the tasks of which every request failed, as tables name them; "" without any."""
+    failed = (task for task in reported_tasks(record) if _has_wholly_failed(task))
+    return _enumerated([task_label(record, task) for task in failed])
+
+
+def _has_wholly_failed(task: TaskResult) -> bool:
+    return 0 < task.requests <= task.errors
+
+
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:
     """Yield a notice for each loss of a host, with its end."""
     for position, event in enumerate(record.events):
@@ -458,6 +468,8 @@ def _distribution(measure: Measure, label: str, values: Mapping[str, float] | No
 
 def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice]:
     """Yield the notices about a task of a race; what `failure`, the race's, says is not said again."""
+    if _has_wholly_failed(task):
+        yield Notice(f"{label}: every request failed", unusable=True)
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:

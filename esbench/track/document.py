@@ -174,12 +174,18 @@ class DocumentNode:
         return str(self.rendered.location(*line)) if line else self.rendered.file
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
-        """Raise TrackError at the place of this value."""
-        raise TrackError(what, where=self.where, hint=hint)
+        """Raise TrackError at the place of this value; the hint names the track parameter that the value is."""
+        raise TrackError(what, where=self.where, hint="; ".join(filter(None, (self._given, hint))))
 
     def failed(self, error: EsbenchError) -> TrackError:
         """Return an error that another part raised about this value as a TrackError at its place."""
-        return TrackError(error.what, where=self.where, hint=error.hint)
+        return TrackError(error.what, where=self.where, hint="; ".join(filter(None, (self._given, error.hint))))
+
+    @property
+    def _given(self) -> str:
+        line = _line_of(self.rendered.text, self.path)
+        param = self.rendered.param_of(self.value, *line) if line else None
+        return f"it is the value of --track-params={param}" if param else ""
 
 
 def parse(rendered: Rendered, *, last_wins: bool = False) -> DocumentNode:

@@ -219,6 +219,13 @@ class Rendered:
             nearest += 1  # nothing literal stands before it in this line, but something after it does
         return marks[nearest][1]
 
+    def param_of(self, value: Any, line: int, column: int = 0) -> str | None:
+        """Return the name of the track parameter that a value of this place is, as it was given; None for another."""
+        source = self.location(line, column).text
+        given = self.renderer.context.params
+        same = (name for name in given if isinstance(value, str | int | float) and str(given[name]) == str(value))
+        return next((name for name in same if re.search(rf"\{{\{{[^}}]*\b{re.escape(name)}\b", source)), None)
+
     @cached_property
     def _marks(self) -> list[tuple[int, Location]]:
         """The places of the rendered text, by offset, whose origin is known: where a stretch of literal text begins.

@@ -133,6 +133,7 @@ def test_the_help_of_list_has_no_line_that_is_cut(capsys: pytest.CaptureFixture[
         (["race", "--track"], "Option '--track' requires an argument (esbench race --help says more)"),
         (["show", "last", "--format", "xml"], "'xml' is not one of"),
         (["show", "a", "b"], 'unexpected "b" after esbench show (esbench show --help lists its options)'),
+        (["race", "#", "once"], 'unexpected "#" after esbench race (a comment of a script: this shell passes it on'),
         (["race", "orders"], 'unexpected "orders" after esbench race (say --track=orders)'),
         (["race", "--pipeline=from-sources"], '--pipeline: there is no "from-sources" (use --distribution=ARCHIVE'),
         (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
