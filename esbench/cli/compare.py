@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--min-effect",
     metavar="PERCENT",
-    help="Smaller changes count as the same.  [default: 5%, and 10% from p99 up]",
+    help="Smaller changes count as the same.  [default: 5%; 10% from p99 up and on fresh nodes]",
 )
 @click.option(
     "--max-error-rise",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, objectives, or a change such as 'p99>+10%'.",
+    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, answers, objectives, or say 'p99>+10%'.",
 )
 @click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
 @click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")

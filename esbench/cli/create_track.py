@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.errors import UsageError
 from esbench.errors.printable import printable
@@ -17,7 +16,7 @@ from esbench.errors.printable import printable
 @click.option("--track", required=True, metavar="NAME", help="The track's name, and that of its folder.")
 @click.option(
     "--output-path",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     default="tracks",
     show_default=True,
     help="The folder that the track's folder is made in.",

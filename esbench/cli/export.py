@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.command import EsbenchCommand, UserPath, with_options
 from esbench.cli.output import print_text, write_text
 from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
@@ -33,7 +33,7 @@ _OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prome
 @click.argument("race")
 @with_options(*(click.option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
 @click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
-@click.option("--output", type=click.Path(path_type=Path), help="Write to this file, not to stdout.")
+@click.option("--output", type=UserPath(), help="Write to this file, not to stdout.")
 def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool) -> None:
     """Print RACE (its id, the beginning of its id, or 'last') in a format that other tools read."""
     form = _form({name for name in FORMS if chosen[f"as_{name}"]}, output)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchGroup
+from esbench.cli.command import EsbenchGroup, UserPath
 from esbench.cli.output import format_option, print_document
 from esbench.cli.track_flags import repository_flags, track_repository_of
 from esbench.cluster.field_types import VECTORS
@@ -86,7 +86,7 @@ def sessions(limit: int, form: str) -> None:
 
 @list_.command("tracks")
 @repository_flags
-@click.option("--track-path", type=click.Path(path_type=Path), help="Those of this folder instead.")
+@click.option("--track-path", type=UserPath(), help="Those of this folder instead.")
 @format_option
 def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
     """List esbench's own tracks, or those of a folder of tracks."""

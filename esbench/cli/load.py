@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench import __version__
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
@@ -73,11 +73,9 @@ def _as_ours(word: str) -> Sequence[str]:
 
 
 @click.command(cls=_LoadCommand)
-@click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"The same as FILE; {_FILE} by default."
-)
-@click.option("--run", type=click.Path(path_type=Path), metavar="FILE", help="The same as FILE, of the DSL.")
+@click.argument("file", required=False, type=UserPath())
+@click.option("--config", type=UserPath(), metavar="FILE", help=f"The same as FILE; {_FILE} by default.")
+@click.option("--run", type=UserPath(), metavar="FILE", help="The same as FILE, of the DSL.")
 @click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
 @click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
 @click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
@@ -96,7 +94,7 @@ def _as_ours(word: str) -> Sequence[str]:
     "--env", "env", metavar="NAME", multiple=True, help="An environment variable that the file may have; again; all."
 )
 @click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
-@click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
+@click.option("--export-track", type=UserPath(), metavar="DIR", help="Write the track; race nothing.")
 @click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
 @mapping_option("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
 @user_tags_option

@@ -48,7 +48,7 @@ COMMANDS = {
 }
 
 
-@click.command(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, lazy=COMMANDS, usual="race", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="esbench %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def esbench(debug: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import C, with_options
+from esbench.cli.command import C, UserPath, with_options
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
 from esbench.events.progress import print_to_stderr
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WIDE = "esbench.wide"  # key of a context's `meta`
 html_option = click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
+    "--html", type=UserPath(), metavar="FILE", help="Also write a page with charts to this file."
 )
 all_figures_option = click.option(
     "--all", "all_figures", is_flag=True, help="Print every figure of the tasks and the cluster."
@@ -67,7 +67,7 @@ def report_options_of(formats: Sequence[Format]) -> Callable[[C], C]:
         format_option_of(formats),
         click.option(
             "--report-file",
-            type=click.Path(path_type=Path),
+            type=UserPath(),
             help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
         ),
         click.option(
@@ -97,7 +97,7 @@ def check_report_file(
 def check_file(file: Path | None, option: str) -> None:
     """Raise a UsageError if the file that an option names, if any, could not be written; call it before a race.
 
-    An existing file is left as it is, and a missing one is not created.
+    An existing file is left as it is, and a missing one is not created. Nor are folders: `write_text` makes them.
     """
     if file is None:
         return
@@ -105,8 +105,11 @@ def check_file(file: Path | None, option: str) -> None:
     try:
         if file.is_dir():
             raise UsageError("is a folder", where=where, hint="name a file in it")
-        if not file.absolute().parent.is_dir():
-            raise UsageError("its folder does not exist", where=where)
+        if not file.absolute().parent.exists():
+            above = next(folder for folder in file.absolute().parents if folder.exists())
+            if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+                raise UsageError(f"no folder can be made in {above}", where=where)
+            return
         if file.exists() and not file.is_file():
             return  # a device or a pipe: opening it may mean something
         is_new = not os.path.lexists(file)
@@ -195,8 +198,9 @@ def print_text(text: str) -> None:
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Overwrite the file that an option names. UsageError if it cannot be written."""
+    """Overwrite the file that an option names, in a folder that is made. UsageError if it cannot be written."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=f"{option}={path}") from error

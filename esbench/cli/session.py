@@ -389,8 +389,8 @@ class SessionCommand:
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
-        if failed := next(filter(None, map(wholly_failed, records)), ""):
-            raise RaceError(f"every request failed: {failed}")
+        if tasks := next(filter(None, map(wholly_failed, records)), ""):
+            raise RaceError(f"every request failed: {tasks}")
         raise_failures((condition, *judged_objectives(records)) for condition in self._flags["fail_on"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")

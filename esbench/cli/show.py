@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
@@ -53,7 +53,7 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
 
 @click.command(cls=EsbenchCommand)
 @click.argument("races", metavar="RACE...", nargs=-1, required=True)
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The page's file.")
+@click.option("--html", type=UserPath(), metavar="FILE", required=True, help="The page's file.")
 def report(races: tuple[str, ...], html: Path) -> None:
     """Write the page of a race, or of several side by side.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.command import EsbenchCommand, UserPath, with_options
 from esbench.cli.output import format_option, print_document, write_text
 from esbench.cli.track_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
@@ -52,7 +52,7 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
 @click.command("render-track", cls=EsbenchCommand)
 @_track_options
 @click.option("--file", metavar="NAME", help="A file of the track that is rendered on its own: an index body, say.")
-@click.option("--output-path", type=click.Path(path_type=Path), help="Write it to this file instead of stdout.")
+@click.option("--output-path", type=UserPath(), help="Write it to this file instead of stdout.")
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
     """Print what Jinja makes of a track: one document, with its parts in place."""
     from esbench.create_track.describe import render
