@@ -37,7 +37,16 @@ from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
 from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
-from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
+from esbench.race.session import (
+    Duel,
+    Race,
+    begins_cold,
+    makes_indices_anew,
+    may_write,
+    planned,
+    shares_a_node,
+    with_rounds,
+)
 from esbench.race.side_by_side import DuelAtOnce
 from esbench.record.figures import failed_checks, judged_objectives, wholly_failed
 from esbench.record.home import esbench_home
@@ -297,7 +306,10 @@ class SessionCommand:
                 raced = look(options, types, self._progress, self._steps(options, self._progress))
                 self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
-                if raced_before and not session.before_round and not makes_indices_anew(raced.challenge, raced.types):
+                if not raced_before or session.before_round:
+                    continue
+                is_anew = makes_indices_anew(raced.challenge, raced.types)
+                if not is_anew and may_write(raced.challenge, raced.types):
                     self._progress.warn(
                         f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )

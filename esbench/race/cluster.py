@@ -126,6 +126,17 @@ class RaceTarget(Protocol):
         """Put the state after the race into the record."""
         return
 
+    def _named_by_tasks(self, track: Track) -> frozenset[str]:
+        """Return the indices behind the names that tasks use, which a track need not declare: it may only read them."""
+        tasks = [task for challenge in track.challenges for task in challenge.tasks]
+        named = frozenset(name for task in tasks for name in _targets_in(task.operation.params))
+        if named <= {*track.targets}:
+            return frozenset()
+        try:
+            return frozenset(self.client.identities(named, timeout_s=FACTS_TIMEOUT_S))
+        except ClusterError:
+            return named
+
     def explain(self, error: EsbenchError) -> str:
         """Return an error's text, with the reason if a server that the race started has died."""
         return str(error)
@@ -272,7 +283,7 @@ class RacedCluster(RaceTarget):
         after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
         recording.keep_cluster(self.name, facts)
-        own, others = {*names, *facts.indices}, self._options.other_prefixes
+        own, others = {*names, *facts.indices, *self._named_by_tasks(track)}, self._options.other_prefixes
         recording.warn(*after.notes, *disturbed(self._before, after, own, others))
         if (icu := facts.settings.get("thai_words")) and finds_thai_words(track):
             recording.warn(f"Thai words are those of {icu}: a full Java splits some differently (--java-home=FOLDER)")
@@ -366,3 +377,20 @@ def embedded_options(options: RaceOptions, logs: Path) -> EmbeddedOptions:
 def java_options(options: RaceOptions) -> tuple[str, ...]:
     """Return the Java options that the chosen telemetry devices add to a node."""
     return tuple(option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params))
+
+
+def _targets_in(params: Any) -> Iterator[str]:
+    """Yield the names and patterns of indices in the parameters of an operation, also of a composite's requests."""
+    if isinstance(params, list | tuple):
+        for each in params:
+            yield from _targets_in(each)
+    elif isinstance(params, Mapping):
+        for key, value in params.items():
+            if key in ("index", "data-stream") and isinstance(value, str | list):
+                for names in [value] if isinstance(value, str) else value:
+                    yield from (name for name in str(names).split(",") if name and not name.startswith("-"))
+            elif key == "path" and isinstance(value, str):
+                first = value.lstrip("/").partition("/")[0]
+                yield from (name for name in first.split(",") if name and not name.startswith(("_", "-")))
+            elif key in ("requests", "stream"):
+                yield from _targets_in(value)

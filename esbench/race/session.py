@@ -152,6 +152,15 @@ def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool
     return any(kind.traits.creates for kind in types)
 
 
+def may_write(challenge: Challenge, operations: OperationTypes) -> bool:
+    """True unless all tasks of the challenge are known to read, or administer what is there."""
+    of_tasks = ((operations.of(task.operation), task.operation) for task in challenge.tasks)
+    return any(
+        not kind.traits.administrative and (operation.python == "runner" or not kind.reads(operation.params))
+        for kind, operation in of_tasks
+    )
+
+
 def left_s(session: RaceSession) -> float | None:
     """Return the estimated seconds of the remaining races, by the mean of earlier races of the same side.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import inf
 from xml.etree import ElementTree as ET
@@ -145,17 +146,37 @@ def test_what_is_no_condition_says_what_is(text: str) -> None:
 def test_junit_has_a_test_for_each_judged_row() -> None:
     compared = bulk(0.8)
     suite = ET.fromstring(junit(compared, [parse_condition("slower")]))[0]
-    cases = {(case.get("classname"), case.get("name")): [each.tag for each in case] for case in suite}
+    cases = {(case.get("classname"), case.get("name")): [each.tag for each in case] for case in suite.iter("testcase")}
     assert cases["bulk", "Mean throughput"] == ["failure"]
     assert cases["bulk", "p99 service time"] == ["skipped"]
-    assert cases["get-by-id", "Mean throughput"] == ["system-out"]
+    assert cases["get-by-id", "Mean throughput"] == []
+    assert "get-by-id Mean throughput: " in (suite.findtext("system-out") or "")
     assert suite.attrib == {
         "name": "baseline / contender",
+        "package": "esbench",
+        "id": "0",
+        "timestamp": compared.pairs[0].contender.records[0].started_at.removesuffix("+00:00"),
+        "hostname": "localhost",
+        "time": "0",
         "tests": str(len(compared.pairs[0].primary)),
         "failures": "1",
         "errors": "0",
         "skipped": "1",
     }
+
+
+def test_junit_is_as_the_schemas_of_ant_and_jenkins_want_it() -> None:
+    """Ant's, which refuses what it does not list: attributes, elements in another order; Jenkins' allows all of it."""
+    root = ET.fromstring(junit(bulk(0.8), [parse_condition("slower")]))
+    assert (root.tag, root.attrib) == ("testsuites", {})
+    for suite in root:
+        tags = [each.tag for each in suite]
+        assert tags == ["properties", *["testcase"] * (len(tags) - 3), "system-out", "system-err"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp", ""))
+        for case in suite.iter("testcase"):
+            assert set(case.attrib) == {"classname", "name", "time"}
+            assert [each.tag for each in case] in ([], ["skipped"], ["error"], ["failure"])
+            assert all(set(each.attrib) == {"message", "type"} for each in case if each.tag != "skipped")
 
 
 def test_junit_shows_lower_bounds_as_such() -> None:
