@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.completion import RaceNames
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import (
     check_file,
@@ -30,15 +31,18 @@ if TYPE_CHECKING:
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
 
+_COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
+
 
 @click.command(cls=EsbenchCommand)
-@click.argument("given", metavar="[SIDE]...", nargs=-1)
-@click.option("--baseline", metavar="SIDE", help="The race or rounds to compare with.")
+@click.argument("given", metavar="[SIDE]...", nargs=-1, type=RaceNames())
+@click.option("--baseline", metavar="SIDE", type=RaceNames(), help="The race or rounds to compare with.")
 @click.option(
     "--contender",
     "contenders",
     multiple=True,
     metavar="SIDE",
+    type=RaceNames(),
     help="The race or rounds that may be better; may be given several times. "
     "Without it: the other sides of the baseline's session.",
 )
@@ -59,9 +63,12 @@ if TYPE_CHECKING:
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, answers, objectives, or say 'p99>+10%'.",
+    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, slower:these-clusters, objectives, answers, "
+    "or a change such as 'p99>+10%'.",
 )
-@click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
+@click.option(
+    "--all/--primary", "every_figure", default=None, help="A table of every figure, or of those that are judged."
+)
 @click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")
 @click.option(
     "--columns", metavar="KEYS", help="Its columns: side, race, version, param:NAME, tag:NAME ...  [default: side]"
@@ -92,6 +99,7 @@ def compare(
     tag:NAME:VALUE. Without options the first one is the baseline.
     """
     from esbench.comparison.conditions import outcome, parse_condition
+    from esbench.report.brief import brief
     from esbench.report.comparison import comparison
 
     if rows or columns or value:
@@ -122,8 +130,18 @@ def compare(
         from esbench.report.html.comparison_page import comparison_page
 
         write_text(html, comparison_page(compared, _seconds_under(home)), "--html")
-    document = comparison(compared, every_figure=every_figure, conditions=conditions)
-    print_document(document, form, report_file, report_format, formats=COMPARISON_FORMATS)
+    document = comparison(compared, every_figure=every_figure is not False, conditions=conditions)
+    again = ["esbench", "compare", baseline, *contenders, *given, *(f"--allow={key}" for key in allow)]
+    short = brief(compared, [*again, *([f"--min-effect={min_effect}"] if min_effect else [])])
+    print_document(
+        document,
+        form,
+        report_file,
+        report_format,
+        formats=COMPARISON_FORMATS,
+        short=None if every_figure is not None else short,
+        columns_of_files=_COLUMNS_OF_FILES,
+    )
     outcomes = (outcome(condition, compared) for condition in conditions)
     raise_failures((each.condition.text, each.hits, each.undecided) for each in outcomes)
 

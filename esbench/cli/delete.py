@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import print_document
 from esbench.errors import UsageError
 from esbench.events.progress import print_to_stderr
@@ -26,7 +27,7 @@ _WHEN = "say 2026-11-01, or 30d"
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("names", metavar="[RACE|SESSION]...", nargs=-1)
+@click.argument("names", metavar="[RACE|SESSION]...", nargs=-1, type=RaceNames())
 @click.option("--failed", is_flag=True, help="All races that failed, died or were cancelled.")
 @click.option("--before", metavar="DATE", help="All that began before 2026-11-01 (UTC), or longer ago than 30d.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")

@@ -10,6 +10,7 @@ import click
 from esbench.cli.capacity import check_budget
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
+from esbench.cli.completion import RaceNames
 from esbench.cli.dry_run import dry_run_option
 from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.metrics_options import metrics_options
@@ -89,7 +90,9 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
 @session_flags
 @dry_run_option
 @click.option("--plan", is_flag=True, help="Only tell how many rounds a change of 5 % or 10 % needs, and which time.")
-@click.option("--resume", metavar="SESSION", help="Go on with a session that did not end: its id, or 'last'.")
+@click.option(
+    "--resume", metavar="SESSION", type=RaceNames(), help="Go on with a session that did not end: its id, or 'last'."
+)
 @metrics_options
 @progress_options
 @store_options

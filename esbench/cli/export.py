@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath, with_options
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import print_text, write_text
 from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
@@ -30,7 +31,7 @@ _OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prome
 
 
 @click.command(cls=EsbenchCommand, hints={"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"})
-@click.argument("race")
+@click.argument("race", type=RaceNames())
 @with_options(*(click.option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
 @click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
 @click.option("--output", type=UserPath(), help="Write to this file, not to stdout.")

@@ -44,6 +44,7 @@ COMMANDS = {
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
+    "completion": LazyCommand("esbench.cli.completion:completion", "Print what lets a shell complete commands."),
     "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
 }
 

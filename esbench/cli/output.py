@@ -129,11 +129,13 @@ def print_document(
     pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
     formats: Sequence[Format] = FORMATS,
     short: ReportDocument | None = None,
+    columns_of_files: int | None = None,
 ) -> None:
     """Print the document in the format named `form`, and overwrite `report_file` with it.
 
-    If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not.
-    Text on a terminal is fitted to its width, unless --wide was given.
+    If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not, but
+    for text files if `columns_of_files` is given, the width that it is fitted to where there is no terminal. Text on a
+    terminal is fitted to its width, unless --wide was given.
     Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
     `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
     for text on a terminal; `ascii_only` if it can show no other characters. Raises UsageError if the file cannot be
@@ -146,7 +148,11 @@ def print_document(
         form = report_format or form
     else:
         check_report_file(report_file, report_format, formats)
-        text = render(document, _file_format(report_file, report_format, formats))
+        file_form = _file_format(report_file, report_format, formats)
+        if file_form == "text" and short is not None and columns_of_files is not None:
+            text = render(short, file_form, columns=columns_of_files)
+        else:
+            text = render(document, file_form)
         try:
             write_text(report_file, text, "--report-file")
         except UsageError as error:  # the disk is full, say: the table is printed all the same
@@ -154,6 +160,8 @@ def print_document(
     if short is not None and form in FOR_PEOPLE:
         document = short
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if columns is None and document is short:
+        columns = columns_of_files
     if pictures is not None and form == "text" and columns is not None:
         sections = pictures(columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))

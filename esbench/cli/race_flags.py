@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, UserPath, with_options
+from esbench.cli.completion import TaskNames
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
@@ -50,8 +51,16 @@ race_id_option = click.option("--race-id", help="The race's id; made up otherwis
 race_flags = with_options(
     track_flags,
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
-    click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
-    click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
+    click.option(
+        "--include-tasks", default="", type=TaskNames(), metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."
+    ),
+    click.option(
+        "--exclude-tasks",
+        default="",
+        type=TaskNames(),
+        metavar="LIST",
+        help="All but these: names, type:TYPE, tag:TAG.",
+    ),
     click.option(
         "--capacity", type=CapacityText(), metavar="RACE", help="Target rates in percent are of what this race found."
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("race")
+@click.argument("race", type=RaceNames())
 @all_figures_option
 @report_options
 def show(race: str, all_figures: bool, form: str, report_file: Path | None, report_format: str | None) -> None:
@@ -52,7 +53,7 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("races", metavar="RACE...", nargs=-1, required=True)
+@click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
 @click.option("--html", type=UserPath(), metavar="FILE", required=True, help="The page's file.")
 def report(races: tuple[str, ...], html: Path) -> None:
     """Write the page of a race, or of several side by side.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import format_option, print_document
 from esbench.cli.progress_options import may_print, print_beside
 from esbench.errors import ClusterError, EsbenchError, UsageError
@@ -37,7 +38,7 @@ store_options = with_options(
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("races", metavar="RACE...", nargs=-1, required=True)
+@click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
 @store_options
 @format_option
 def store(races: tuple[str, ...], form: str, **flags: str) -> None:

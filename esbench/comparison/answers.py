@@ -447,9 +447,7 @@ def notices(answers: Sequence[TaskAnswers]) -> Iterator[Notice]:
     """Yield what the answers of two sides show: first the requests whose answers differ, last what is the same."""
     for each in (each for each in answers if each.differing):
         yield Notice(f"{each.task}: other answers to {each.differing} of {each.equal + each.differing} requests")
-        for example in each.examples:
-            ours, theirs = _text(example.baseline), _text(example.contender)
-            yield Notice(f"{each.task}: {example.request}: baseline {ours}, contender {theirs}", note=True)
+        yield from (Notice(_of_example(each.task, example), note=True) for example in each.examples)
     for text in dict.fromkeys(text for each in answers for text in each.documents):
         yield Notice(text)
     if same := [each for each in answers if each.equal and not each.differing]:
@@ -459,6 +457,15 @@ def notices(answers: Sequence[TaskAnswers]) -> Iterator[Notice]:
     for each in answers:
         if not each.equal and not each.differing:
             yield Notice(f"{each.task}: answers not compared: {each.reason}", note=True)
+
+
+def example_text(found: TaskAnswers) -> str:
+    """Return the first request of a task whose answers differ, with both answers."""
+    return _of_example(found.task, found.examples[0])
+
+
+def _of_example(task: str, example: AnswerPair) -> str:
+    return f"{task}: {example.request}: baseline {_text(example.baseline)}, contender {_text(example.contender)}"
 
 
 def _shows(answers: TaskAnswers) -> str:

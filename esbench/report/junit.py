@@ -8,26 +8,30 @@ from xml.etree import ElementTree as ET
 
 from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.conditions import Condition, parse_condition
-from esbench.comparison.model import ANSWERS_DIFFER, DECIDED, ERRORS, UNUSABLE, Comparison, Row, Side, TaskAnswers
+from esbench.comparison.model import Comparison, Row, Side, TaskAnswers
+from esbench.comparison.reasons import CLUSTERS
 from esbench.errors.printable import printable
 from esbench.model import OBJECTIVES
 from esbench.record.figures import objective_text, objectives_of, worst_objective
+from esbench.report.conclusion import conclusion
 from esbench.units import format_number
 
 
 def junit(compared: Comparison, conditions: Sequence[Condition]) -> str:
     """Return a comparison as JUnit XML, as the schemas of Ant and of Jenkins want it.
 
-    One of `conditions` that holds for a row is a failure; `!`, `! errors` and `answers differ` are errors; a row
+    One of `conditions` that holds for a row is a failure; figures that must not be used or compared are errors; a row
     without a basis for a verdict is skipped. With the condition `objectives`, those of the contender are tests, too:
     missed in any race is a failure, one that could not be judged is skipped; with `answers`, those of each read task:
     different ones are a failure, those that were not compared are skipped. Without `conditions`, a slower row is a
-    failure. The figures of tests that passed are in the suite's `system-out`, as a test has none in Ant's schema.
+    failure. A test has neither properties nor output in Ant's schema: the suite's properties have the conclusion and
+    the keys that JSON has of each row's verdict, its `system-out` the figures of tests that passed.
     """
     conditions = conditions or (parse_condition("slower"),)
     root = ET.Element("testsuites")
     for number, pair in enumerate(compared.pairs):
         suite = _Suite(root, number, pair.baseline, pair.contender)
+        suite.say("conclusion", " / ".join(conclusion(compared).splitlines()))
         for row in pair.rows:
             if row.is_primary or any(each.concerns(row) for each in conditions):
                 _add_row(suite, row, conditions)
@@ -55,9 +59,13 @@ class _Suite:
             hostname="localhost",  # as the schema says where it is not known
             time="0",
         )
-        ET.SubElement(self._element, "properties")
+        self._properties = ET.SubElement(self._element, "properties")
         self._results: list[str] = []
         self._passed: list[str] = []
+
+    def say(self, name: str, value: str) -> None:
+        """Add a property."""
+        ET.SubElement(self._properties, "property", name=printable(name), value=printable(value))
 
     def add(self, task: str, name: str, tag: str, text: str) -> None:
         """Add a test; `tag`: failure, error or skipped, empty if it passed."""
@@ -90,14 +98,24 @@ def _to_the_second(started_at: str) -> str:
 
 def _add_row(suite: _Suite, row: Row, conditions: Sequence[Condition]) -> None:
     text, tag = _text(row), ""
+    for key, value in row.verdict.for_programs.items() if row.verdict is not None else ():
+        suite.say(f"{row.task} {row.metric} {key}", str(value).lower() if isinstance(value, bool) else value)
     holding = [each.text for each in conditions if each.concerns(row) and each.holds(row)]
     if holding:
         tag, text = "failure", f"{', '.join(holding)}: {text}"
-    elif row.kind in (UNUSABLE, ERRORS, ANSWERS_DIFFER):
+    elif row.verdict is not None and row.verdict.reason.is_fault:
         tag = "error"
-    elif row.is_primary and row.kind not in DECIDED:
+    elif row.is_primary and not _has_basis(row, conditions):
         tag = "skipped"
     suite.add(row.task, row.metric, tag, text)
+
+
+def _has_basis(row: Row, conditions: Sequence[Condition]) -> bool:
+    """True if the verdict of a row says whether the sides differ; one on these clusters only where a condition asks for
+    it."""
+    if row.verdict is None or not row.verdict.reason.has_basis:
+        return False
+    return row.verdict.reason.scope != CLUSTERS or any(each.of_clusters for each in conditions)
 
 
 def _add_objectives(suite: _Suite, contender: Side) -> None:
@@ -125,4 +143,4 @@ def _text(row: Row) -> str:
     figures = f"{' -> '.join(values)} {row.unit}{change}"
     if row.verdict is None:
         return figures
-    return printable(", ".join(filter(None, [figures, row.verdict.kind, row.verdict.note])))
+    return printable(", ".join(filter(None, [figures, row.verdict.word, row.verdict.note])))
