@@ -122,8 +122,8 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
     signs = {}
     for key in _keys(design):
         metric, label, _ = key
-        tasks = tasks_of(design.races, label)
-        if forbidden & {"", label} or any(race.log(key) is None for race in design.races):
+        tasks = tasks_of(design.races, label)  # none of a part of a task
+        if not tasks or forbidden & {"", label} or any(race.log(key) is None for race in design.races):
             continue
         if design.without_seconds(label) or design.has_short_slices(label):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -79,7 +79,7 @@ def short_summary(record: RaceRecord) -> ReportDocument:
     return ReportDocument(
         task_lines(record),
         race_facts(record),
-        (*_by_remedy(notices(record)), *(load_notice(record) if swept else ()), more),
+        (*_by_remedy(record), *(load_notice(record) if swept else ()), more),
         (
             *objectives(record),
             *targets(record),
@@ -96,20 +96,26 @@ def _short_search(record: RaceRecord, shown: ShownSearch, more: Notice) -> Repor
     return ReportDocument(
         probes_table(shown),
         race_facts(record),
-        (*capacity_notices(shown), *_by_remedy(notices(record)), more),
+        (*capacity_notices(shown), *_by_remedy(record), more),
         (*search_sections(record, shown), *_of_devices(record)),
         sentence(shown),
     )
 
 
-def _by_remedy(found: Sequence[Notice]) -> Iterator[Notice]:
-    """Yield the warnings, those with the same remedy, in brackets at their end, as one: at most four lines, the last
-    with the number of the others. Unusable figures come first, notes last, as they are."""
+def _by_remedy(record: RaceRecord) -> Iterator[Notice]:
+    """Yield the warnings of a race, those with the same remedy, in brackets at their end, as one: at most four lines,
+    the last with the number of the others. What was changed since comes first, then unusable figures; notes last, as
+    they are."""
+    found = notices(record)
     groups: dict[str, list[Notice]] = {}
     for notice in (each for each in found if not each.note):
         match = _REMEDY.search(notice.text)
         groups.setdefault(match[1] if match else notice.text, []).append(notice)
-    ranked = sorted(groups.items(), key=lambda group: not any(each.unusable for each in group[1]))
+    is_changed = record.damage and record.damage in groups
+    ranked = sorted(
+        groups.items(),
+        key=lambda group: (not (is_changed and group[0] == record.damage), not any(each.unusable for each in group[1])),
+    )
     shown = len(ranked) if len(ranked) <= _MOST_WARNINGS else _MOST_WARNINGS - 1
     for remedy, group in ranked[:shown]:
         texts = [notice.text.removesuffix(f" ({remedy})") for notice in group]

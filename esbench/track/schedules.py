@@ -110,7 +110,9 @@ def build_think_time(node: DocumentNode | None) -> tuple[float, ThinkSpread | No
         return optional_seconds(node) or 0.0, None
     keys = set(node.value)
     if keys not in ({"from", "to"}, {"mean"}, {"mean", "deviation"}):
-        node.fail(f'a drawn "think-time" cannot have the keys {", ".join(map(str, keys)) or "none"}', _THINK_TIMES)
+        node.fail(
+            f'a drawn "think-time" cannot have the keys {", ".join(sorted(map(str, keys))) or "none"}', _THINK_TIMES
+        )
     first_s, last_s = optional_seconds(node.find("from")) or 0.0, optional_seconds(node.find("to")) or 0.0
     mean_s, deviation_s = optional_seconds(node.find("mean")) or 0.0, optional_seconds(node.find("deviation")) or 0.0
     if "to" in keys:

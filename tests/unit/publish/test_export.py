@@ -303,7 +303,7 @@ def test_a_file_says_its_format_by_its_suffix(race: str, tmp_path: Path, capsys:
         (["--csv", "--json"], "--csv and --json: one format at a time"),
         (["--csv", "--metrics-buckets=1,2"], "--metrics-buckets: --csv has no buckets"),
         (["--prometheus", "--metrics-buckets=fast"], "--metrics-buckets"),
-        (["--csv", "--output=/no/such/folder/x.csv"], "--output=/no/such/folder/x.csv: cannot be written"),
+        (["--csv", "--output=/dev/null/folder/x.csv"], "--output=/dev/null/folder/x.csv: cannot be written"),
     ],
 )
 def test_wrong_usage_is_one_line(
