@@ -243,7 +243,7 @@ def _node_host(node: NodeFacts) -> str:
 def _task_facts(task: TaskResult) -> dict[str, Any]:
     return {
         "operation": task.operation_type,
-        "parameters": task.params_digest,
+        "parameters digest": task.params_digest[:12],
         "loop": task.loop,
         "clients": task.clients,
         "workers": task.workers,

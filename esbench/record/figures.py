@@ -278,13 +278,14 @@ def failed_checks(record: RaceRecord) -> str:
 
 
 def wholly_failed(record: RaceRecord) -> str:
-    """Return the tasks of which every request failed, as tables name them; "" without any."""
+    """Return the tasks of which every request failed, as tables name them; "" without any. Tasks that are shown only
+    since they failed, as administrative ones, are not among them."""
     failed = (task for task in reported_tasks(record) if _has_wholly_failed(task))
     return _enumerated([task_label(record, task) for task in failed])
 
 
 def _has_wholly_failed(task: TaskResult) -> bool:
-    return 0 < task.requests <= task.errors
+    return task.include_in_reporting and 0 < task.requests <= task.errors
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:
