@@ -8,8 +8,7 @@ Measured figures are in the records of the races; nothing here races, compares o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -18,11 +17,9 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, RaceStore, ambiguous, check_race_id, remove_folder, replace_file
-from esbench.record.sums import UNSEALED, damage_text, is_as_sealed, sealed
+from esbench.record.store import LAST, RaceStore, check_race_id, remove_folder, replace_file
 
-SCHEMA = 4
-_FIRST_WITH_SUM = 4
+SCHEMA = 3
 PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
 WARMUPS = ("cut", "track")
 LEAST_S, LEAST_ON_FRESH_NODES_S = 20.0, 40.0  # of a task on each side: later most of what Java compiles is compiled
@@ -85,8 +82,7 @@ class RaceSession:
 
     `pacing`: its sides are raced at once; None: they take turns. `budget_s`: no round begins that would not end within
     it. `search`: its races search for a capacity; the options of that search as words, empty of other sessions. `auto`:
-    the number of rounds still has to be taken from the spread of the first ones. `damage`: the sentence that says that
-    its file was changed, which is not in it.
+    the number of rounds still has to be taken from the spread of the first ones.
     """
 
     id: str
@@ -105,7 +101,6 @@ class RaceSession:
     search: tuple[str, ...] = ()
     looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
     schema: int = SCHEMA
-    damage: str = ""
 
     def __post_init__(self) -> None:
         """Check the plan. Raises ValueError for content of a file that is not a valid session."""
@@ -190,11 +185,8 @@ class SessionStore:
             private_folder(self.folder)
         except OSError as error:
             raise RecordError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
-        document = {**msgspec.to_builtins(session), "sums": {f"{session.id}.json": UNSEALED}}
-        del document["damage"]
-        replace_file(
-            self._file(session.id), sealed(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
-        )
+        document = msgspec.json.format(msgspec.json.encode(session), indent=2)
+        replace_file(self._file(session.id), document + b"\n")
 
     def load(self, session: str) -> RaceSession:
         """Return a session, named as in `resolve`.
@@ -204,13 +196,13 @@ class SessionStore:
         file = self._file(self.resolve(session))
         with reading(file, hint="its races are kept, and have ids of their own"):
             payload = read_stored(file)
-            said = msgspec.json.decode(payload, type=_Said)
-            if said.schema > SCHEMA:
-                raise ValueError(f"written by a newer esbench: schema {said.schema}, this one reads up to {SCHEMA}")
+            schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
+            if schema > SCHEMA:
+                raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
             session_read = msgspec.json.decode(payload, type=RaceSession)
             if session_read.id != file.stem:
                 raise ValueError(f"it is of session {session_read.id}")
-            return replace(session_read, schema=SCHEMA, damage=said.damage(payload, file.name))
+            return replace(session_read, schema=SCHEMA)
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
         """Return at most `limit` sessions, the newest first, and the errors of newer ones that cannot be read."""
@@ -240,7 +232,7 @@ class SessionStore:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise ambiguous(session, "sessions", matches)
+            raise UsageError(f'"{session}" is the beginning of {len(matches)} sessions', hint=", ".join(matches[-5:]))
         raise UsageError(
             f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
         )
@@ -268,28 +260,20 @@ class SessionStore:
 def session_named(text: str, races: RaceStore, sessions: SessionStore) -> str | None:
     """Return the id of the session that a text names as a whole, else None.
 
-    Raises UsageError for the beginning of several ids, of sessions or of races and sessions.
+    A race comes before the beginning of a session's id. Raises UsageError for the beginning of several sessions' ids.
     """
     ids = sessions.ids()
     if text in ids:
         return text
-    if text in ("", LAST) or races.has(text) or not any(session.startswith(text.lower()) for session in ids):
+    if text in ("", LAST) or not any(session.startswith(text.lower()) for session in ids):
         return None
-    if among := races.beginning_with(text):
-        named = [f"session {session}" for session in ids if session.startswith(text.lower())]
-        raise ambiguous(text, "races and sessions", [*among, *named])
-    return sessions.resolve(text)
+    try:
+        races.resolve(text)
+    except UsageError:
+        return sessions.resolve(text)
+    return None
 
 
 @dataclass(frozen=True)
-class _Said:
-    """The keys by which a session's file is checked."""
-
+class _SchemaOnly:
     schema: int
-    sums: Mapping[str, str] = field(default_factory=dict)
-
-    def damage(self, payload: bytes, name: str) -> str:
-        """Return that the file was changed; "" if it was not, and of an older one, which has no sum."""
-        known = self.schema >= _FIRST_WITH_SUM or self.sums
-        changed = known and not is_as_sealed(payload, self.sums.get(name, ""))
-        return damage_text([f"{name} was changed"] if changed else [], f"session {Path(name).stem}")
