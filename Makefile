@@ -17,7 +17,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-commands test-nodes test-alone sanitized lint locked lock sbom clean
+.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
@@ -26,7 +26,10 @@ test: $(READY)  ## what a change most likely breaks: units, driver and races ove
 	$(PYTEST) $(SIDE_BY_SIDE) $(FIRST) tests/unit
 
 test-all: $(READY)  ## all tests, part by part, whatever fails in an earlier one
-	$(MAKE) --keep-going test test-commands test-nodes test-alone
+	$(MAKE) --keep-going test test-rest
+
+test-rest: $(READY)  ## what `make test` leaves out, part by part as well
+	$(MAKE) --keep-going test-commands test-nodes test-alone
 
 test-commands: $(READY)  ## the other tests over real sockets
 	$(PYTEST) $(SIDE_BY_SIDE) $(filter-out $(FIRST),$(wildcard tests/component/test_*.py))

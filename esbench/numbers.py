@@ -15,10 +15,11 @@ def read_number(text: str) -> int | float:
     """
     if len(text) > _MOST_DIGITS:
         raise ValueError(TOO_LARGE)
+    number: int | float
     try:
         number = int(text, 16 if text.startswith("0x") else 10)
     except ValueError:
-        number = float(text)  # type: ignore[assignment]
+        number = float(text)
     if not _is_held(number):
         raise ValueError(TOO_LARGE)
     return number

@@ -58,10 +58,10 @@ def has_changed(terms: SearchTerms, seen: Sequence[SeenProbe]) -> bool:
 def surprise(terms: SearchTerms, probes: Sequence[SeenProbe]) -> Probe | None:
     """Return the last probe once more if it missed by far where one has held before, or while it was to be held, until
     that is believed."""
-    if not probes or not _misses_by_far(terms, probes[-1]) or not _is_surprise(terms, probes):
+    if not probes or not _misses_by_far(terms, probes[-1]):
         return None
-    is_believed = _was_to_be_held(probes) and _is_believed(terms, probes)
-    return None if is_believed else _again(terms, probes[-1].probe.rate_per_s)
+    is_open = _is_surprise(terms, probes) and not _is_believed(terms, probes)
+    return _again(terms, probes[-1].probe.rate_per_s) if is_open else None
 
 
 def doubt(terms: SearchTerms, probes: Sequence[SeenProbe], next_or_found: Probe | FoundCapacity) -> Probe | None:

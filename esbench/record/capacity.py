@@ -158,7 +158,7 @@ class FoundCapacity:
     `why`: "precise"; "cliff"; "flat": by how late requests depend on the rate, the budget does not settle it; "out of
     time"; "at least": the driver cannot send more (a rate of 0: not even at the first); "no rate": not even the lowest
     holds. `binding`: the number of the objective with the lowest capacity. `curves`: by objective, None without one.
-    `changed`: a rate missed by far, and one a tenth above it has held, earlier or later.
+    `changed`: a rate missed by far, and one a twentieth above it has held, earlier or later.
     """
 
     why: str

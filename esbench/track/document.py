@@ -48,12 +48,10 @@ class _Yaml(yaml.CSafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # none of PyYAML's, which are of YAML 1.1
 
-    def get_single_node(self) -> yaml.Node | None:
-        """Return the document. ConstructorError for aliases that stand for very many values, or in what they name."""
-        node: yaml.Node | None = super().get_single_node()
-        if node is not None:
-            _refuse_bombs(node)
-        return node
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Return the content. ConstructorError for aliases that stand for very many values, or in what they name."""
+        _refuse_bombs(node)
+        return super().construct_document(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()

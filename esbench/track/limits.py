@@ -11,12 +11,10 @@ from pathlib import Path
 
 CPU_S = 5.0
 MEMORY_BYTES = 1 << 30
-
-
 _AGAIN_S = 0.1  # of CPU time: what takes no notice is told again
 
 
-class LimitExceeded(BaseException):  # what is exceeded is named in its text
+class LimitExceeded(BaseException):
     """Raised in code that takes more CPU time than it may. No Exception: templates are evaluated in code that takes
     those for its own."""
 
