@@ -69,13 +69,13 @@ def write(home: Path, rounds: int, length_s: int, tasks: int, drawn: random.Rand
             tasks=tuple(task(template, n, length_s // tasks, counted) for n in range(tasks)),
         )
         folder = store.create(record.race_id)
-        folder.save(record)
         lines = (
             SecondLine(f"task-{n}", at, "measurement", 0, 1000, 1000, 1000, service_time=encoded)
             for n in range(tasks)
             for at in range(length_s // tasks)
         )
         folder.append_seconds(b"".join(map(encode_second, lines)))
+        folder.save(record)
         plan.append(SessionRace(name, number // 2 + 1, place, record.race_id, "complete", 600.0))
     sides = tuple(SessionSide(name) for name in SIDES)
     SessionStore(home).save(RaceSession("speed", "duel", "2026-11-21T10:00:00Z", 1, (), sides, tuple(plan)))

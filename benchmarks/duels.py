@@ -17,33 +17,23 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from esbench.cli.compare import compare_stored
-from esbench.comparison.model import DECIDED, FASTER, SLOWER, THESE_NODES, UNDECIDED, Row
+from esbench.comparison.reasons import FASTER, SLOWER
 from esbench.comparison.stats import share_bounds
-from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import EsbenchError, UsageError
-from esbench.record.figures import HIGHER
 from esbench.record.home import esbench_home
 
 MOST_FALSE, FEWEST_FOUND = 0.05, 0.80
 
 
 def verdicts(session: str, allow: Sequence[str]) -> list[str]:
-    """The kind of verdict of each row of a session's sides that could be judged."""
+    """The verdict of each row of a session's sides that could be judged."""
     pairs = compare_stored(esbench_home(), session, allow=allow).pairs
-    rows = [row for pair in pairs for row in pair.primary if row.verdict is not None]
-    kinds = [_kind(row, len(rows)) for row in rows]
-    if not any(kind in DECIDED for kind in kinds):
-        raise UsageError(f"no row could be judged: {', '.join(kinds) or 'there is none'}", where=session)
-    return [kind for kind in kinds if kind in DECIDED]
-
-
-def _kind(row: Row, rows: int) -> str:
-    """The verdict of a row; of the same nodes in all rounds, what their interval says (Bonferroni over the rows)."""
-    if row.kind != THESE_NODES or row.estimate is None:
-        return row.kind
-    if row.estimate.p * rows >= SIGNIFICANT:
-        return UNDECIDED
-    return FASTER if (row.estimate.ratio > 1) == (row.better == HIGHER) else SLOWER
+    found = [row.verdict for pair in pairs for row in pair.primary if row.verdict is not None]
+    words = [each.word for each in found if each.reason.has_basis]
+    if not words:
+        reasons = ", ".join(each.reason.code for each in found)
+        raise UsageError(f"no row could be judged: {reasons or 'there is none'}", where=session)
+    return words
 
 
 def share(name: str, hits: int, trials: int) -> str:
@@ -56,12 +46,12 @@ def report(sessions: Sequence[str], expect: str, allow: Sequence[str] = ()) -> b
     hits: Collection[str] = (SLOWER,) if expect == "slower" else (FASTER, SLOWER)
     called_duels = called_rows = rows = 0
     for session in sessions:
-        kinds = verdicts(session, allow)
-        called = sum(kind in hits for kind in kinds)
+        words = verdicts(session, allow)
+        called = sum(word in hits for word in words)
         called_duels += called > 0
         called_rows += called
-        rows += len(kinds)
-        print(session, *(f"{kind}: {count}" for kind, count in sorted(Counter(kinds).items())), sep="   ")
+        rows += len(words)
+        print(session, *(f"{word}: {count}" for word, count in sorted(Counter(words).items())), sep="   ")
     print(share("duels", called_duels, len(sessions)))
     print(share("rows", called_rows, rows))
     if expect == "slower":

@@ -1,10 +1,11 @@
 """Search for inputs that esbench answers with a traceback: mutated tracks, records, replies and option values.
 
-    python benchmarks/fuzz.py [--minutes 60] [--only tracks,records,replies,options] [--seeds DIR]
+    python benchmarks/fuzz.py [--minutes 60] [--only tracks,records,replies,options,races] [--seeds DIR]
 
 Needs the package hypothesis. Each input must be accepted, or refused with an error of esbench's; anything else that is
 raised, and what takes longer than 20 s, is reported with the smallest input that does it. Failing inputs are kept in
-`--seeds`, and tried first the next time.
+`--seeds`, and tried first the next time. `races` are whole ones against a cluster whose replies are changed, with seeds
+of their own each time: odd_replies.py runs these alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
+from odd_replies import OddRaces
 
 from esbench.cli import main as command_line
 from esbench.errors import EsbenchError
@@ -83,6 +85,7 @@ TEXTS = st.text(LETTERS, max_size=20) | st.sampled_from(
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
 TREES = st.recursive(SCALARS, lambda tree: st.lists(tree, max_size=3) | st.dictionaries(TEXTS, tree, max_size=3))
+INPUTS = 200  # of a kind at a time
 _RUNS_ITS_VALUE = ("--before-round",)
 COMMANDS = [
     ["race", "--track=orders", "--target-hosts=127.0.0.1:1"],
@@ -177,9 +180,9 @@ def options_of(command: list[str]) -> st.SearchStrategy[list[str]]:
 
 
 def searches(seeds: Path) -> dict[str, Callable[[], None]]:
-    """Return the search of 200 inputs of each kind; failing ones are kept in the folder `seeds`."""
+    """Return the search of `INPUTS` inputs of each kind; failing ones are kept in the folder `seeds`."""
     kept = settings(
-        max_examples=200,
+        max_examples=INPUTS,
         deadline=timedelta(seconds=20),
         database=DirectoryBasedExampleDatabase(seeds),
         suppress_health_check=list(HealthCheck),
@@ -200,18 +203,28 @@ def searches(seeds: Path) -> dict[str, Callable[[], None]]:
     def options(words: tuple[list[str], list[str]]) -> None:
         run_command(*words)
 
+    odd = OddRaces(Path(os.environ["ESBENCH_HOME"]), seed=time.time_ns() // 1_000_000_000)
+
+    def races() -> None:
+        already = odd.changed.total()
+        while odd.changed.total() < already + INPUTS:
+            odd.run()
+        if faults := odd.faults:
+            raise AssertionError("\n".join(faults))
+
     return {
         "tracks": kept(given(edited(list(TRACKS.values())))(tracks)),
         "records": kept(given(mutated(RECORDS))(records)),
         "replies": kept(given(st.integers(100, 599), bodies)(judge)),
         "options": kept(given(commands)(options)),
+        "races": races,
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--only", default="tracks,records,replies,options")
+    parser.add_argument("--only", default="tracks,records,replies,options,races")
     parser.add_argument("--seeds", type=Path, default=Path(".hypothesis"))
     arguments = parser.parse_args()
     seeds = arguments.seeds.absolute()
@@ -232,7 +245,7 @@ def main() -> None:
                     failed += 1
                     del chosen[name]
                     traceback.print_exc()
-                tried += 200
+                tried += INPUTS
     print(f"{tried:,} inputs, {failed} kinds with a failure")
 
 

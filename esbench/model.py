@@ -128,11 +128,24 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class ThinkSpread:
+    """The rule by which think times differ around their mean.
+
+    `kind`: "uniform", by at most `width_s`; "normal", with the standard deviation `width_s`, but never below 0; or
+    "exponential", whose deviation is the mean.
+    """
+
+    kind: str
+    width_s: float
+
+
+@dataclass(frozen=True)
 class Schedule:
     """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed.
 
     `kind`: the arrival process, deterministic or poisson, or the name of a `custom` scheduler. `ramp_up_s`: the time in
-    which the rate rises from zero to `rate`; stages have no ramp-up.
+    which the rate rises from zero to `rate`; stages have no ramp-up. `ramp_down_s`: the time after the measurement in
+    which the clients of a closed loop leave.
     """
 
     kind: str = "deterministic"
@@ -141,6 +154,7 @@ class Schedule:
     stages: tuple[Stage, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
     custom: bool = False  # `kind` is a scheduler of the track's own
+    ramp_down_s: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -211,8 +225,9 @@ class Task:
 
     Length: `time_period_s` after `warmup_time_s`; or the schedule's stages; or `requests` in total or `iterations` per
     client, after `warmup_iterations` per client; or, without any of these, once, or until the operation's corpus is
-    exhausted. `think_time_s`: a client's pause after a reply. `within_ms`: thresholds, for the share of requests within
-    each. `objectives`: what its figures must be. `cluster`: the one of several that its requests go to.
+    exhausted. `think_time_s`: a client's pause after a reply, the mean one with a `think_spread`. `within_ms`:
+    thresholds, for the share of requests within each. `objectives`: what its figures must be. `cluster`: the one of
+    several that its requests go to.
     `ignore_response_error_level`: "non-fatal" if failed replies do not end the race.
     """
 
@@ -226,6 +241,7 @@ class Task:
     warmup_time_s: float | None = None
     time_period_s: float | None = None
     think_time_s: float = 0.0
+    think_spread: ThinkSpread | None = None
     within_ms: tuple[float, ...] = ()
     objectives: tuple[Objective, ...] = ()
     tags: tuple[str, ...] = ()
@@ -286,6 +302,15 @@ class Challenge:
 
 
 @dataclass(frozen=True)
+class Need:
+    """A feature that a node must have, `what` of the track needs it, and where that stands: file:line, or a file."""
+
+    feature: str
+    what: str
+    where: str
+
+
+@dataclass(frozen=True)
 class Track:
     """A rendered, validated track. `digest` is the sha256 of its source files, unrendered."""
 
@@ -298,12 +323,17 @@ class Track:
     corpora: tuple[Corpus, ...] = ()
     variables: tuple[Variable, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)  # as given by the user
-    requires: tuple[str, ...] = ()  # node features: percolator, painless, language-analyzers
+    needs: tuple[Need, ...] = ()  # of its indices and templates; those of operations are not among them
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
     dependencies: tuple[str, ...] = ()  # Python packages that its track.py needs, as pip names them
     meta: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  # faults that are tolerated, as Rally tolerates them
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The features that its indices and templates need of a node, sorted: percolator, painless ..."""
+        return tuple(sorted({need.feature for need in self.needs}))
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ _BYTES_OF_A_RATE = re.compile(r"([kmg]?)i?b|bytes?", re.IGNORECASE)
 PERCENT = "%"  # a unit of rates
 _LARGEST = 1e18  # of a number with a unit: what is counted in them has 64 bits
 _LONGEST_S = 10 * 365 * 86400.0
+_A_DURATION, _A_RATE = 'say 30, "500ms" or "5m"', 'say 1000 or "1000 docs/s"'
 
 
 @dataclass(frozen=True)
@@ -52,32 +53,32 @@ class Rate:
         return f"{self.value:g} % of the capacity" if self.unit == PERCENT else f"{self.value:g} {self.unit}/s"
 
 
-def parse_duration(value: object, where: str = "") -> float:
+def parse_duration(value: object, where: str = "", hint: str = _A_DURATION) -> float:
     """Return seconds from a number of seconds or text with a unit: 90, "90", "500ms", "5m", "1h".
 
     The units are ns, us, ms, s, sec, m (minutes), min, h and d, in lower case. Raises UsageError, which begins with
-    `where`, for anything else, for a negative number, and for more than ten years.
+    `where` and has the `hint`, for anything else, for a negative number, and for more than ten years.
     """
-    number, unit = _split(value, where, "a duration", 'say 30, "500ms" or "5m"')
+    number, unit = _split(value, where, "a duration", hint)
     if unit and unit not in _SECONDS:
         raise UsageError(f'"{value}" has no known unit of time', where=where, hint=f"units: {', '.join(_SECONDS)}")
     if (seconds := number * _SECONDS[unit or "s"]) > _LONGEST_S:
-        raise UsageError(f'"{_shown(value)}" is longer than ten years', where=where, hint='say 30, "500ms" or "5m"')
+        raise UsageError(f'"{_shown(value)}" is longer than ten years', where=where, hint=hint)
     return seconds
 
 
-def parse_rate(value: object, where: str = "") -> Rate:
+def parse_rate(value: object, where: str = "", hint: str = _A_RATE) -> Rate:
     """Return a rate from a number (ops/s) or text: 1000, "1000", "1000 docs/s", "1000/s", "512 KB/s" (0.5 MB/s).
 
     Bytes become MB of 1,048,576; a unit that is not known is kept as written ("5 hits/s"). Raises UsageError, which
-    begins with `where`, for anything else, for zero, for a negative number and for bits ("1 Mb/s").
+    begins with `where` and has the `hint`, for anything else, for zero, for a negative number and for bits ("1 Mb/s").
     """
-    number, text = _split(value, where, "a rate", 'say 1000 or "1000 docs/s"')
+    number, text = _split(value, where, "a rate", hint)
     per_second = _PER_SECOND.fullmatch(text.strip())
     if text.strip() and per_second is None:
         raise UsageError(f'"{value}" is not a rate per second', where=where, hint='say "1000 docs/s"')
     if number <= 0:
-        raise UsageError(f'a rate must be above zero, not "{value}"', where=where, hint='say 1000 or "1000 docs/s"')
+        raise UsageError(f'a rate must be above zero, not "{value}"', where=where, hint=hint)
     unit = per_second[1] if per_second else ""
     if re.fullmatch("[KMG]i?b", unit):
         raise UsageError(f'"{value}" is a rate in bits', where=where, hint=f'say "{unit[:-1]}B/s" for bytes')

@@ -10,10 +10,11 @@ A search for p99 < 50 ms whose closed loop reached 1,000/s goes like this (late:
                742/s   0.8 %     30 s
                776/s   1.3 %     30 s    five near, the interval is +-4 %: [731, 792]
     sustain    731/s   0.6 %     120 s   its lower end is held for two minutes, and joins the curve
-    found      carries 763/s [738, 786]
+    found      carries 763/s (738 to 786)
 
 A probe never passes or fails by itself. One that was overloaded, or ended early, is no point of a curve, as nothing was
-steady: it only bounds the search. A probe whose driver was the limit is void, and repeated twice at most.
+steady: it only bounds the search. A probe whose driver was the limit is void, and repeated twice at most, unless it
+held at its rate.
 """
 
 from __future__ import annotations

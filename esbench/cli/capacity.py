@@ -15,12 +15,14 @@ from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options
 from esbench.errors import UsageError
 from esbench.record.capacity import SearchTerms
+from esbench.units import format_duration, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
     from esbench.race.probing import CapacityOptions
 
 
+_SAY_BUDGET, _SAY_RATE = "say 15m", "say --while=insert@200: 200 requests per second"
 BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
 objective_option = partial(click.option, "--objective", "objectives", multiple=True, metavar="OBJECTIVE")
 beside_option = partial(click.option, "--while", "beside", multiple=True, metavar="TASK@RATE")
@@ -73,7 +75,6 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     from esbench.measure.objectives import parse_objective
     from esbench.race.host_limits import most_per_s
     from esbench.race.probing import CapacityOptions, in_test_mode
-    from esbench.units import parse_duration
 
     if options.max_error_ratio is not None:
         what = "a search counts failed requests as late, and goes on"
@@ -83,10 +84,22 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
         tuple(map(parse_objective, flags["objectives"])),
         parse_beside(flags["beside"]),
         most_per_s(options),
-        parse_duration(flags["budget"], "--budget"),
-        parse_duration(flags["sustain"], "--sustain"),
+        parse_duration(flags["budget"], "--budget", _SAY_BUDGET),
+        parse_duration(flags["sustain"], "--sustain", "say 2m, or 0s for not at all"),
     )
-    return in_test_mode(asked) if options.test_mode else asked
+    asked = in_test_mode(asked) if options.test_mode else asked
+    check_budget(asked.budget_s, flags["budget"], "--budget", asked.times.probe_s, "a probe")
+    return asked
+
+
+def check_budget(budget_s: float, text: str, where: str, least_s: float, what: str) -> None:
+    """Raise a UsageError for a budget in which no more than the first of what it is for could begin.
+
+    `text`: as it was typed. `what` takes `least_s`, such as "a probe".
+    """
+    if budget_s < least_s:
+        took = f"{format_duration(budget_s)} is shorter than {what}, which takes {format_duration(least_s)}"
+        raise UsageError(took, where=where, hint=f"say {text.strip()}m" if text.strip().isdigit() else _SAY_BUDGET)
 
 
 def parse_beside(texts: Sequence[str]) -> Mapping[str, float]:
@@ -102,13 +115,11 @@ def parse_beside(texts: Sequence[str]) -> Mapping[str, float]:
 
 def _task_and_rate(text: str) -> tuple[str, float]:
     """Parse insert@200: a task, and its rate in requests per second. Raises UsageError."""
-    from esbench.units import parse_rate
-
     where = f"--while={text}"
     task, at, rate_text = text.rpartition("@")
     if not (task and at):
-        raise UsageError("names no task and rate", where=where, hint="say --while=insert@200: 200 requests per second")
-    rate = parse_rate(rate_text, where)
+        raise UsageError("names no task and rate", where=where, hint=_SAY_RATE)
+    rate = parse_rate(rate_text, where, _SAY_RATE)
     if rate.unit != "ops":
         raise UsageError(f"is in {rate.unit}/s", where=where, hint="a search counts requests: leave the unit out")
     return task, rate.value

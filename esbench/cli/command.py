@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from esbench.errors import UsageError, did_you_mean, nearest
+from esbench.errors.user_paths import user_path
 
 C = TypeVar("C", bound=Callable[..., Any])
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
 CANCELLED = 130  # an exit status: 128 + SIGINT, as shells say it
 _LEAVE_OUT = "leave it out: "
+_NO_FILE = _LEAVE_OUT + "every setting is an option, and there is no configuration file"
 RALLY_OPTIONS: Mapping[str, str] = {
+    "--advanced-config": _NO_FILE,
+    "--assume-defaults": _NO_FILE,
     "--benchmark-name": "use --track and --challenge",
     "--car": "the node is described by --distribution, --heap and --nodes, say --heap=4g",
     "--car-params": "use --heap, --node-settings and --jvm-options, say --jvm-options=-XX:+UseParallelGC",
-    "--configuration-name": _LEAVE_OUT + "every setting is an option, and there is no configuration file",
+    "--cluster-health": "use --track-params=cluster_health:yellow, which the own tracks and most of Rally's know",
+    "--configuration-name": _NO_FILE,
     "--cluster-name": _LEAVE_OUT + "every node of a race has its own cluster",
     "--distribution-repository": "use --distribution=FOLDER or --distribution=ARCHIVE",
     "--elasticsearch-plugins": "use --node-plugins=FILE.zip, or --target-hosts",
@@ -30,6 +40,9 @@ RALLY_OPTIONS: Mapping[str, str] = {
     "--id": "name the race itself: esbench delete RACE-ID",
     "--ignore-unused-track-params": "remove the parameters that the track does not know",
     "--installation-id": "name the race that kept the node: esbench stop RACE-ID",
+    "--keep-cluster-running": "use --keep-node",
+    "--laps": "use --rounds=N, which races the track N times",
+    "--logging": _LEAVE_OUT + "progress and warnings are on stderr, and the logs of nodes in the folder of the race",
     "--load-driver-hosts": "use --load-hosts=HOST,HOST for more hosts, --workers=N for more worker processes",
     "--multi-cluster": "say `cluster` in each task, or race one cluster at a time",
     "--plugin-params": "use --node-settings",
@@ -50,6 +63,8 @@ RALLY_COMMANDS: Mapping[str, str] = {
     "add": "use esbench race --user-tags",
     "annotations": "a race has --user-tags, which esbench list races shows",
     "build": "use esbench race --distribution=ARCHIVE of a build",
+    "challenges": "esbench info --track=NAME lists the challenges of a track",
+    "configure": "every setting is an option of esbench race, and there is no configuration file",
     "cars": "use esbench race --distribution, --heap and --nodes",
     "download": "esbench race downloads what it needs, once",
     "elasticsearch-plugins": "esbench list distributions says what each node can do",
@@ -97,6 +112,49 @@ def with_options(*options: Callable[[C], C]) -> Callable[[C], C]:
     return add
 
 
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Context manager: Ctrl-C raises KeyboardInterrupt in the block, where it would end the process outside of it.
+
+    So does an error after one: some code of Python makes another exception of it, or drops it. A SIGINT that is ignored
+    stays ignored.
+    """
+    if signal.getsignal(signal.SIGINT) != signal.SIG_DFL:
+        yield
+        return
+    came: list[int] = []
+    before = sys.unraisablehook
+
+    def handle(number: int, frame: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    def dropped(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            _interrupt_again()
+        else:
+            before(unraisable)
+
+    signal.signal(signal.SIGINT, handle)
+    sys.unraisablehook = dropped
+    try:
+        yield
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        sys.unraisablehook = before
+
+
+def _interrupt_again() -> None:
+    """Send SIGINT in a moment, when what dropped the first one, say a weak reference's callback, is over."""
+    import threading
+
+    threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+
 def traceback_text() -> str:
     """Return the traceback of the error that is being handled, without secrets."""
     import traceback
@@ -128,6 +186,16 @@ class PathsText(click.types.StringParamType):
     """Text that `parse_paths` reads: files, relative to the current folder if they are not absolute."""
 
 
+class UserPath(click.Path):
+    """A path, as a Path; `~` and `~NAME` are home folders, which shells leave as they are in --option=~/file."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return user_path(str(super().convert(value, param, ctx)), param.opts[0] if param else "")
+
+
 class CapacityText(click.types.StringParamType):
     """A race that has found a capacity: its id, the beginning of an id, or `last`."""
 
@@ -145,20 +213,33 @@ class EsbenchCommand(click.Command):
 
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
         """Return the hint for an unexpected extra argument."""
+        if word.startswith("#"):
+            return "a comment of a script: this shell passes it on, so leave it out"
         names = {option for param in self.get_params(ctx) for option in param.opts}
         return f"say --track={word}" if "--track" in names else f"{ctx.command_path} --help lists its options"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
-            raise _unknown_option(error.option_name, self, ctx, self._hints) from None
+            begun = error.option_name
         except click.UsageError as error:
             if (word := _EXTRA.match(error.message)) is None:
                 error.ctx = error.ctx or ctx  # click's parser leaves it out
                 raise
             hint = self.hint_of_word(word[1], ctx)
             raise UsageError(f'unexpected "{word[1]}" after {ctx.command_path}', hint=hint) from None
+        whole = None if begun in self._hints else _option_that_begins(begun, self, ctx)
+        if whole is None:
+            raise _unknown_option(begun, self, ctx, self._hints)
+        is_it = [arg.partition("=")[0] == begun for arg in args]
+        return self.parse_args(
+            ctx, [whole + arg.removeprefix(begun) if it else arg for it, arg in zip(is_it, args, strict=True)]
+        )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with raised_interrupts():
+            return super().invoke(ctx)
 
 
 class EsbenchGroup(click.Group):
@@ -170,7 +251,13 @@ class EsbenchGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _unknown_option(error.option_name, self, ctx) from None
+            hint = self.hint_of_option(error.option_name, ctx)
+            hints = {error.option_name: hint} if hint else None
+            raise _unknown_option(error.option_name, self, ctx, hints) from None
+
+    def hint_of_option(self, name: str, ctx: click.Context) -> str | None:
+        """Return the hint for an option that stands before the command; None without one."""
+        return None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -199,11 +286,20 @@ class LazyCommand:
 
 
 class LazyGroup(EsbenchGroup):
-    """A group whose commands are imported when they are run, not when they are listed."""
+    """A group whose commands are imported when they are run, not when they are listed.
 
-    def __init__(self, *, lazy: Mapping[str, LazyCommand], **settings: Any) -> None:
+    `usual`: the command whose options are often given without a command.
+    """
+
+    def __init__(self, *, lazy: Mapping[str, LazyCommand], usual: str, **settings: Any) -> None:
         super().__init__(**settings)
-        self._lazy = lazy
+        self._lazy, self._usual = lazy, usual
+
+    def hint_of_option(self, name: str, ctx: click.Context) -> str | None:
+        command = self._lazy[self._usual].load()
+        options = [option for param in command.get_params(ctx) for option in param.opts]
+        is_its = name not in RALLY_OPTIONS and any(option.startswith(name) for option in options)
+        return f"a command comes first: {ctx.command_path} {self._usual} {name}..." if is_its else None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._lazy)
@@ -215,6 +311,21 @@ class LazyGroup(EsbenchGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.help) for name, lazy in self._lazy.items()])
+
+
+def _option_that_begins(name: str, command: click.Command, ctx: click.Context) -> str | None:
+    """Return the only option that begins with a name, as argparse and so Rally takes it; None without one.
+
+    Raises UsageError for several, which it names.
+    """
+    if name in RALLY_OPTIONS or name in OSB_OPTIONS:
+        return None
+    params = command.get_params(ctx)
+    found = {str(param.name): option for param in params for option in param.opts if option.startswith(name)}
+    if len(found) > 1:
+        what = f'"{name}" is the beginning of several options of {ctx.command_path}'
+        raise UsageError(what, hint=", ".join(sorted(found.values())))
+    return next(iter(found.values()), None)
 
 
 def _unknown_option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.completion import RaceNames
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import (
     check_file,
@@ -20,6 +21,7 @@ from esbench.cli.output import (
     write_text,
 )
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
 
@@ -29,15 +31,18 @@ if TYPE_CHECKING:
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
 
+_COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
+
 
 @click.command(cls=EsbenchCommand)
-@click.argument("given", metavar="[SIDE]...", nargs=-1)
-@click.option("--baseline", metavar="SIDE", help="The race or rounds to compare with.")
+@click.argument("given", metavar="[SIDE]...", nargs=-1, type=RaceNames())
+@click.option("--baseline", metavar="SIDE", type=RaceNames(), help="The race or rounds to compare with.")
 @click.option(
     "--contender",
     "contenders",
     multiple=True,
     metavar="SIDE",
+    type=RaceNames(),
     help="The race or rounds that may be better; may be given several times. "
     "Without it: the other sides of the baseline's session.",
 )
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--min-effect",
     metavar="PERCENT",
-    help="Smaller changes count as the same.  [default: 5%, and 10% from p99 up]",
+    help="Smaller changes count as the same.  [default: 5%; 10% from p99 up and on fresh nodes]",
 )
 @click.option(
     "--max-error-rise",
@@ -58,9 +63,12 @@ if TYPE_CHECKING:
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, objectives, or a change such as 'p99>+10%'.",
+    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, slower:these-clusters, objectives, answers, "
+    "or a change such as 'p99>+10%'.",
 )
-@click.option("--all/--primary", "every_figure", default=None, help="Every figure, or only those that are judged.")
+@click.option(
+    "--all/--primary", "every_figure", default=None, help="A table of every figure, or of those that are judged."
+)
 @click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")
 @click.option(
     "--columns", metavar="KEYS", help="Its columns: side, race, version, param:NAME, tag:NAME ...  [default: side]"
@@ -91,6 +99,7 @@ def compare(
     tag:NAME:VALUE. Without options the first one is the baseline.
     """
     from esbench.comparison.conditions import outcome, parse_condition
+    from esbench.report.brief import brief
     from esbench.report.comparison import comparison
 
     if rows or columns or value:
@@ -121,8 +130,18 @@ def compare(
         from esbench.report.html.comparison_page import comparison_page
 
         write_text(html, comparison_page(compared, _seconds_under(home)), "--html")
-    document = comparison(compared, every_figure=every_figure, conditions=conditions)
-    print_document(document, form, report_file, report_format, formats=COMPARISON_FORMATS)
+    document = comparison(compared, every_figure=every_figure is not False, conditions=conditions)
+    again = ["esbench", "compare", baseline, *contenders, *given, *(f"--allow={key}" for key in allow)]
+    short = brief(compared, [*again, *([f"--min-effect={min_effect}"] if min_effect else [])])
+    print_document(
+        document,
+        form,
+        report_file,
+        report_format,
+        formats=COMPARISON_FORMATS,
+        short=None if every_figure is not None else short,
+        columns_of_files=_COLUMNS_OF_FILES,
+    )
     outcomes = (outcome(condition, compared) for condition in conditions)
     raise_failures((each.condition.text, each.hits, each.undecided) for each in outcomes)
 
@@ -142,6 +161,7 @@ def _matrix(
     from esbench.comparison.comparability import checked_keys
     from esbench.comparison.matrix import matrix
     from esbench.comparison.resolve import SideResolver
+    from esbench.record.figures import Notice
     from esbench.record.sessions import SessionStore
     from esbench.record.store import RaceStore
     from esbench.report.matrix import matrix_document
@@ -149,7 +169,7 @@ def _matrix(
     check_files_without_verdicts("a matrix has no verdicts", form, report_file, report_format, html)
     if not texts:
         raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
-    resolver = SideResolver(RaceStore(esbench_home()), SessionStore(esbench_home()))
+    resolver = SideResolver(RaceStore(esbench_home(), print_to_stderr), SessionStore(esbench_home()))
     sides = resolver.reported(texts)
     found = matrix(sides, rows, columns, value, checked_keys(allow))
     if html is not None:
@@ -157,7 +177,8 @@ def _matrix(
 
         write_text(html, matrix_page(found, columns), "--html")
     document = matrix_document(found)
-    document = replace(document, notices=(*document.notices, *resolver.unfinished(sides, "not shown")))
+    changed = (Notice(record.damage) for side in sides for record in side.records if record.damage)
+    document = replace(document, notices=(*document.notices, *changed, *resolver.unfinished(sides, "not shown")))
     print_document(document, form, report_file, report_format)
 
 
@@ -216,7 +237,7 @@ def compare_stored(
     from esbench.record.store import RaceStore
     from esbench.units import parse_ratio
 
-    store = RaceStore(home)
+    store = RaceStore(home, print_to_stderr)
     sides = SideResolver(store, SessionStore(home))
     ours = sides.baseline(baseline)
     theirs = sides.contenders(contenders, ours)

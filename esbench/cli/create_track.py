@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.errors import UsageError
 from esbench.errors.printable import printable
@@ -17,7 +16,7 @@ from esbench.errors.printable import printable
 @click.option("--track", required=True, metavar="NAME", help="The track's name, and that of its folder.")
 @click.option(
     "--output-path",
-    type=click.Path(path_type=Path),
+    type=UserPath(),
     default="tracks",
     show_default=True,
     help="The folder that the track's folder is made in.",
@@ -28,7 +27,13 @@ from esbench.errors.printable import printable
 @click.option(
     "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
 )
-@click.option("--documents", default="all", metavar="N", show_default=True, help="A random sample of each index.")
+@click.option(
+    "--documents",
+    default="all",
+    metavar="N",
+    show_default=True,
+    help="A random sample of each index, or of some: orders:1000,logs-*:all.",
+)
 @click.option("--keep-ids", is_flag=True, help="Documents keep their ids.")
 @click.option(
     "--batch-size", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Documents per request."
@@ -70,6 +75,7 @@ def _options(flags: dict[str, Any]) -> Any:
         what = "a track has either indices or data streams" if indices else "nothing to make a track of"
         raise UsageError(what, hint="say --indices=a,b-* or --data-streams=logs-*")
     client_options = ClientOptions.from_mapping(parse_client_options(flags["client_options"]))
+    per_index = _per_index(flags["documents"])
     hosts, client_options = parse_hosts(parse_target_hosts(flags["target_hosts"]), client_options)
     return CreateTrackOptions(
         name=flags["track"],
@@ -78,12 +84,22 @@ def _options(flags: dict[str, Any]) -> Any:
         client_options=client_options,
         indices=indices,
         data_streams=data_streams,
-        documents=_documents(flags["documents"]),
+        documents=None if per_index else _documents(flags["documents"]),
+        documents_of=per_index,
         keep_ids=flags["keep_ids"],
         page_size=flags["batch_size"],
         readers=flags["slices"],
         packing=flags["compression"],
     )
+
+
+def _per_index(text: str) -> dict[str, int | None]:
+    """Parse the numbers of documents by the names or patterns of indices; none if the text is one number for all."""
+    if ":" not in text:
+        return {}
+    from esbench.cli.values import parse_mapping
+
+    return {name: _documents(str(number)) for name, number in parse_mapping(text, "--documents").items()}
 
 
 def _documents(text: str) -> int | None:

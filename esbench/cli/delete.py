@@ -11,8 +11,10 @@ from pathlib import Path
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import print_document
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 from esbench.record.locks import UNSUCCESSFUL, RaceLock, SessionLock, is_running, session_is_running, status_now
 from esbench.record.sessions import SessionStore, session_named
@@ -21,10 +23,11 @@ from esbench.report.lists import RaceToDelete, deletion_list
 from esbench.units import format_bytes, parse_duration
 
 _CHOSEN_BY = "--failed and --before"
+_WHEN = "say 2026-11-01, or 30d"
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("names", metavar="[RACE|SESSION]...", nargs=-1)
+@click.argument("names", metavar="[RACE|SESSION]...", nargs=-1, type=RaceNames())
 @click.option("--failed", is_flag=True, help="All races that failed, died or were cancelled.")
 @click.option("--before", metavar="DATE", help="All that began before 2026-11-01 (UTC), or longer ago than 30d.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
@@ -72,7 +75,7 @@ class _Files:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self.races, self._sessions = RaceStore(home), SessionStore(home)
+        self.races, self._sessions = RaceStore(home, print_to_stderr), SessionStore(home)
         entries, damaged = self.races.entries()
         self._entries = {entry.race_id: entry for entry in entries}
         self._ids = [*self._entries, *(race.race_id for race in damaged)]
@@ -177,11 +180,7 @@ def _moment(text: str) -> str:
         moment = datetime.fromisoformat(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        wrong = UsageError(f'"{text}" is no date', where="--before", hint="say 2026-11-01, or 30d")
         if not text.strip()[-1:].isalpha():  # a number alone would be seconds
-            raise wrong from None
-        try:
-            moment = datetime.now(UTC) - timedelta(seconds=parse_duration(text, "--before"))
-        except OverflowError:
-            raise wrong from None
+            raise UsageError(f'"{text}" is no date', where="--before", hint=_WHEN) from None
+        moment = datetime.now(UTC) - timedelta(seconds=parse_duration(text, "--before", _WHEN))
     return moment.isoformat(timespec="seconds").replace("+00:00", "")

@@ -153,6 +153,8 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
         yield "Makes", ", ".join(made)
     if loaded := _loaded(options, plan):
         yield "Documents", loaded
+    if needed_bytes := sum(need.size_bytes for need in raced.disk_needs):
+        yield "Disk", f"about {format_bytes(needed_bytes)} for documents"
     if (known := raced.capacity) is not None:
         yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
+from esbench.cli.capacity import check_budget
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
+from esbench.cli.completion import RaceNames
 from esbench.cli.dry_run import dry_run_option
 from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.metrics_options import metrics_options
@@ -22,7 +24,8 @@ from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pa
 from esbench.units import parse_duration
 
 AUTO = "auto"
-_DURATIONS = ("slice_s", "gap_s", "task_time_s", "budget_s")
+_SAY = {"slice_s": "say 2s", "gap_s": "say 50ms", "task_time_s": "say 80s or 5m", "budget_s": "say 15m"}
+_DURATIONS = tuple(_SAY)
 
 
 class _DuelCommand(EsbenchCommand):
@@ -87,7 +90,9 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
 @session_flags
 @dry_run_option
 @click.option("--plan", is_flag=True, help="Only tell how many rounds a change of 5 % or 10 % needs, and which time.")
-@click.option("--resume", metavar="SESSION", help="Go on with a session that did not end: its id, or 'last'.")
+@click.option(
+    "--resume", metavar="SESSION", type=RaceNames(), help="Go on with a session that did not end: its id, or 'last'."
+)
 @metrics_options
 @progress_options
 @store_options
@@ -123,6 +128,9 @@ def duel(context: click.Context, /, **flags: Any) -> int:
                 flags["warmup"] or ("track" if search else Pacing.warmup),
                 flags["own_nodes"],
             )
+            if flags["budget_s"] is not None:
+                least_s = pacing.task_time_s or LEAST_S * len(sides)
+                check_budget(flags["budget_s"], context.params["budget_s"], "--budget", least_s, "a round")
             return SessionCommand(flags, progress).begin("duel", words, named, rounds, pacing, search)
         if flags["rounds"] == AUTO:
             raise UsageError("--rounds=auto is for a session that begins", where=f"--resume={resumed}")
@@ -150,9 +158,9 @@ def _seconds(context: click.Context, name: str) -> float | None:
     if text is None:
         return None
     where = next(param.opts[0] for param in context.command.params if param.name == name)
-    seconds = parse_duration(text, where)
+    seconds = parse_duration(text, where, _SAY[name])
     if name != "gap_s" and (seconds < 1 or seconds % 1):
-        raise UsageError(f'"{text}" is not whole seconds', where=where, hint="say 2s, 80s or 15m")
+        raise UsageError(f'"{text}" is not whole seconds', where=where, hint=_SAY[name])
     return seconds
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.capacity import BUDGET, beside_option, capacity_options, objective_option, parse_beside
+from esbench.cli.capacity import BUDGET, beside_option, capacity_options, check_budget, objective_option, parse_beside
 from esbench.cli.command import CapacityText, with_options
 from esbench.cli.side_options import about
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
+from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     if not flags["task"]:
         raise UsageError("--task is missing", where="--capacity", hint='say --task=get-by-id --objective="p99<50ms"')
     budget = flags["search_budget"] or BUDGET
-    parse_duration(budget, "--search-budget")
+    budget_s = parse_duration(budget, "--search-budget", "say 30m")
+    check_budget(budget_s, budget, "--search-budget", 1.0 if flags["test_mode"] else SearchTerms.probe_s, "a probe")
     with about("--objective"):
         for text in flags["objectives"]:
             parse_objective(text)

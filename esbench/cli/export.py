@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.command import EsbenchCommand, UserPath, with_options
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import print_text, write_text
+from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
@@ -28,10 +31,10 @@ _OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prome
 
 
 @click.command(cls=EsbenchCommand, hints={"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"})
-@click.argument("race")
+@click.argument("race", type=RaceNames())
 @with_options(*(click.option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
 @click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
-@click.option("--output", type=click.Path(path_type=Path), help="Write to this file, not to stdout.")
+@click.option("--output", type=UserPath(), help="Write to this file, not to stdout.")
 def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool) -> None:
     """Print RACE (its id, the beginning of its id, or 'last') in a format that other tools read."""
     form = _form({name for name in FORMS if chosen[f"as_{name}"]}, output)
@@ -39,9 +42,12 @@ def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool)
         raise UsageError(f"--{form} has no buckets", where=BUCKETS, hint="add --prometheus")
     from esbench.record.store import RaceStore
 
-    store = RaceStore(esbench_home())
+    store = RaceStore(esbench_home(), print_to_stderr)
     with one_race(esbench_home(), race):
-        record, folder = store.load(race), store.folder(race)
+        record = store.load(race)
+    folder = store.folder(record.race_id)
+    if record.damage:
+        print_beside(f"warning: {record.damage}")
     text = _exported(form, record, folder, metrics_buckets)
     if output is None:
         print_text(text)

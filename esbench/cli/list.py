@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from esbench.cli.command import EsbenchGroup
+from esbench.cli.command import EsbenchGroup, UserPath
 from esbench.cli.output import format_option, print_document
 from esbench.cli.track_flags import repository_flags, track_repository_of
+from esbench.cluster.field_types import VECTORS
 from esbench.errors import UsageError
 from esbench.record.home import esbench_home
 from esbench.record.locks import STATUSES
@@ -85,7 +86,7 @@ def sessions(limit: int, form: str) -> None:
 
 @list_.command("tracks")
 @repository_flags
-@click.option("--track-path", type=click.Path(path_type=Path), help="Those of this folder instead.")
+@click.option("--track-path", type=UserPath(), help="Those of this folder instead.")
 @format_option
 def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
     """List esbench's own tracks, or those of a folder of tracks."""
@@ -105,6 +106,20 @@ def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
     print_document(ReportDocument(Table(columns, rows), notices=notices), form)
 
 
+# Title and key of a column of distributions, and the features of which it shows whether there is one.
+_ABILITIES: tuple[tuple[str, str, frozenset[str]], ...] = (
+    ("Scripting", "painless", frozenset({"painless"})),
+    ("Expressions", "expressions", frozenset({"expressions"})),
+    ("Language analyzers", "language-analyzers", frozenset({"language-analyzers"})),
+    ("Percolator", "percolator", frozenset({"percolator"})),
+    ("Vectors", "vectors", frozenset(VECTORS)),
+    ("Ingest", "ingest", frozenset({"ingest-processors"})),
+    ("Data streams", "data-streams", frozenset({"data-streams"})),
+    ("SQL", "sql", frozenset({"sql"})),
+    ("Security", "security", frozenset({"security"})),
+)
+
+
 @list_.command("distributions")
 @format_option
 def distributions(form: str) -> None:
@@ -114,7 +129,6 @@ def distributions(form: str) -> None:
     from esbench.engine.folders import Folders
     from esbench.engine.unpacked import is_assembled
     from esbench.report.table_model import Cell, Column, ReportDocument, Table
-    from esbench.track.features import FEATURES
 
     catalog = load_catalog()
     folders = Folders.of(esbench_home())
@@ -122,7 +136,8 @@ def distributions(form: str) -> None:
         Column("Distribution", "distribution"),
         Column("Default", "default"),
         Column("Java", "java"),
-        *(Column(feature.capitalize().replace("-", " "), feature, spare=1) for feature in FEATURES),
+        *(Column(title, key, spare=1) for title, key, _ in _ABILITIES),
+        Column("Made of", "made_of", spare=2),
         Column("Downloaded", "downloaded"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -130,7 +145,8 @@ def distributions(form: str) -> None:
             name,
             name == catalog.default,
             str(entry.java),
-            *(feature in entry.features for feature in FEATURES),
+            *(not features.isdisjoint(entry.features) for _, _, features in _ABILITIES),
+            entry.made_of,
             is_assembled(entry, folders.servers) or is_downloaded(entry.artifacts, folders.downloads),
         )
         for name, entry in catalog.items()

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench import __version__
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_option
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError
 from esbench.errors.printable import printable
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.loadgen.convert import LoadgenTrack
-    from esbench.loadgen.file import LoadgenSource, RunnerOptions
+    from esbench.loadgen.file import LoadgenFile, LoadgenSource, RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
     from esbench.race.options import RaceOptions
     from esbench.race.try_out import Tried
@@ -45,8 +45,7 @@ _REPLACED = {  # options of Loadgen without effect
     "mem": "memory is not limited",
 }
 _REFUSED = {
-    "run": "esbench reads YAML: write the requests of the DSL under requests: in a .yml file",
-    "mixed": "esbench reads one YAML file",
+    "mixed": "esbench reads one file",
 }
 
 
@@ -74,14 +73,13 @@ def _as_ours(word: str) -> Sequence[str]:
 
 
 @click.command(cls=_LoadCommand)
-@click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE", help=f"The same as FILE; {_FILE} by default."
-)
+@click.argument("file", required=False, type=UserPath())
+@click.option("--config", type=UserPath(), metavar="FILE", help=f"The same as FILE; {_FILE} by default.")
+@click.option("--run", type=UserPath(), metavar="FILE", help="The same as FILE, of the DSL.")
 @click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
 @click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
 @click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
-@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests, in whole turns.")
+@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests.")
 @click.option("--compress", is_flag=True, help="Send bodies as gzip.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of a request (60).")
 @click.option("--dial-timeout", "dial", type=float, hidden=True)
@@ -96,7 +94,7 @@ def _as_ours(word: str) -> Sequence[str]:
     "--env", "env", metavar="NAME", multiple=True, help="An environment variable that the file may have; again; all."
 )
 @click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
-@click.option("--export-track", type=click.Path(path_type=Path), metavar="DIR", help="Write the track; race nothing.")
+@click.option("--export-track", type=UserPath(), metavar="DIR", help="Write the track; race nothing.")
 @click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
 @mapping_option("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
 @user_tags_option
@@ -111,7 +109,7 @@ def load(**flags: Any) -> int:
 
     with progress_of(flags) as progress:
         check_outputs(flags)
-        source = open_loadgen(_path(flags))
+        source = open_loadgen(*_paths(flags))
         loaded = source.read(_permitted(source, flags["env"], progress))
         track = track_of(loaded, host=_host(flags["target_hosts"]))
         if flags["export_track"] is not None:
@@ -121,14 +119,40 @@ def load(**flags: Any) -> int:
         with tempfile.TemporaryDirectory(prefix="esbench-load-") as folder:
             path = Path(folder) / loaded.path.stem
             track.write(path)
-            return _race(track, loaded.runner, path, flags, progress)
+            try:
+                return _race(track, loaded, path, flags, progress)
+            except EsbenchError as error:
+                _name_files(error, track, path, loaded.path)
+                raise
 
 
-def _path(flags: Mapping[str, Any]) -> Path:
-    if flags["file"] is not None and flags["config"] is not None:
-        raise UsageError("FILE and -config name two files: give one of them", where="esbench load")
-    path: Path = flags["file"] or flags["config"] or Path(_FILE)
-    return path
+def _name_files(error: EsbenchError, track: LoadgenTrack, made: Path, path: Path) -> None:
+    """Name the user's files in an error, in place of the copies that the track in the folder `made` has of them."""
+    from esbench.loadgen.convert import TRACK_FILE
+
+    def named(text: str) -> str:
+        for name, source in track.files.items():
+            text = text.replace(str(made / name), str(source))
+        return re.sub(rf"{re.escape(str(made / TRACK_FILE))}(:\d+)*", str(path), text)
+
+    error.what, error.where = named(error.what), named(error.where)
+
+
+def _paths(flags: Mapping[str, Any]) -> tuple[Path, Path | None]:
+    """Return the file; and of one of the DSL -config, or the loadgen.yml beside it, which may have its environment."""
+    from esbench.loadgen.dsl import SUFFIX
+
+    given: list[Path] = [flags[name] for name in ("file", "run", "config") if flags[name] is not None]
+    path = given[0] if given else Path(_FILE)
+    is_dsl = path.suffix == SUFFIX
+    if len(given) > (2 if is_dsl else 1) or (len(given) == 2 and flags["config"] is None):
+        raise UsageError("FILE, -run and -config name several files: give one of them", where="esbench load")
+    beside = path.with_name(_FILE) if is_dsl else None
+    if len(given) == 2:
+        beside = given[1]
+    elif beside is not None and not beside.is_file():
+        beside = None
+    return path, beside
 
 
 def _permitted(source: LoadgenSource, names: Sequence[str], progress: Progress) -> Mapping[str, str]:
@@ -208,7 +232,7 @@ def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
 
 def _race(
     track: LoadgenTrack,
-    runner: RunnerOptions,
+    loaded: LoadgenFile,
     path: Path,
     flags: Mapping[str, Any],
     progress: FollowingProgress | Quiet,
@@ -217,13 +241,21 @@ def _race(
     from esbench.race.try_out import TryOut
     from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
-    options = _options(track, runner, path, flags)
+    runner = loaded.runner
+    tried = 0 if runner.no_warm else track.in_try_out
+    nothing_left = _left(flags["requests"], tried) == 0
+    if nothing_left:
+        progress.warn(f"-l {flags['requests']}: no request is left to send after the {tried} of the try-out")
+        if not tried:
+            return 0
+    options = _options(track, loaded, path, flags)
     params = options.track_params
     steps = TryOut(
         *(options, builtin_operations(), progress),
         goes_on=lambda failed: flags["yes"] or _confirmed(failed, progress),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,
+        is_raced=not nothing_left,
         duration_s=params["duration"] if {"requests", "rounds"} & params.keys() else None,
     )
 
@@ -242,7 +274,7 @@ def _params(track: LoadgenTrack, runner: RunnerOptions, flags: Mapping[str, Any]
     """Return the parameters of the track that the flags ask for; `tried`: the requests of the try-out before it."""
     from esbench.units import parse_duration
 
-    left, rounds = _left(track, flags["requests"], tried), runner.total_rounds
+    left, rounds = _left(flags["requests"], tried), runner.total_rounds
     if left is not None and rounds * flags["clients"] * track.in_turn > left:
         rounds = 0  # -l ends it before
     limits = {"rate": flags["rate"], "rounds": rounds, "requests": None if rounds else left}
@@ -269,21 +301,27 @@ def _own_client_options(track: LoadgenTrack, flags: Mapping[str, Any], given: Co
     return own | ({"timeout": flags["timeout"]} if flags["timeout"] else {})
 
 
-def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
+def _options(track: LoadgenTrack, loaded: LoadgenFile, path: Path, flags: Mapping[str, Any]) -> RaceOptions:
     """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
     from esbench.cli.values import merged, parse_tags
     from esbench.cluster.options import ClientOptions, parse_hosts
     from esbench.loadgen.convert import TRACK_FILE
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
+    from esbench.record.secrets import Secret
     from esbench.record.store import check_race_id, new_race_id
 
+    runner = loaded.runner
     hosts, client_options = parse_hosts(track.hosts, ClientOptions.from_mapping(_client_options(track, flags)))
     return RaceOptions(
         home=esbench_home(),
         race_id=new_race_id() if flags["race_id"] is None else check_race_id(flags["race_id"]),
         track_path=path / TRACK_FILE,
-        track_params={**track.params, **_params(track, runner, flags, tried=0 if runner.no_warm else track.in_try_out)},
+        track_params={
+            **{name: Secret(value) if name in track.sources else value for name, value in track.params.items()},
+            **_params(track, runner, flags, tried=0 if runner.no_warm else track.in_try_out),
+        },
+        secrets=tuple(loaded.environment.variables.values()),
         user_tags=merged(flags["user_tags"], parse_tags),
         abort_on_error=False,
         workers=flags["workers"] or default_workers(),
@@ -295,19 +333,9 @@ def _options(track: LoadgenTrack, runner: RunnerOptions, path: Path, flags: Mapp
     )
 
 
-def _left(track: LoadgenTrack, requests: int | None, tried: int) -> int | None:
-    """Return how many requests -l leaves after the try-out, which counts among them. UsageError if that is no turn."""
-    if requests is None or requests <= 0:
-        return None
-    left = requests - tried
-    if left >= track.in_turn:
-        return left
-    turn = f"a turn has {track.in_turn}"
-    if not tried:
-        raise UsageError(turn, where=f"-l {requests}", hint="send one at least")
-    what = f"leaves {max(0, left) or 'nothing'} after the try-out, which sends {tried}"
-    what += f"; {turn}" if track.in_turn > 1 else ""
-    raise UsageError(what, where=f"-l {requests}", hint="runner: {no_warm: true} leaves the try-out out")
+def _left(requests: int | None, tried: int) -> int | None:
+    """Return how many requests -l leaves after the try-out, which counts among them; None without a limit."""
+    return None if requests is None or requests < 0 else max(0, requests - tried)
 
 
 def _confirmed(failed: Sequence[Tried], progress: Progress) -> bool:

@@ -35,17 +35,21 @@ COMMANDS = {
     "create-track": LazyCommand(
         "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
     ),
+    "convert-workload": LazyCommand(
+        "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
+    ),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.cli.show:report", "Write races as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
+    "completion": LazyCommand("esbench.cli.completion:completion", "Print what lets a shell complete commands."),
     "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
 }
 
 
-@click.command(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=LazyGroup, lazy=COMMANDS, usual="race", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="esbench %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def esbench(debug: bool) -> None:

@@ -50,7 +50,7 @@ def race_and_report(
 
     Raises a RaceError for a race that failed.
     """
-    from esbench.errors import RaceError
+    from esbench.errors import EsbenchError, RaceError
     from esbench.operations import builtin_operations
     from esbench.race.race import run
 
@@ -64,12 +64,18 @@ def race_and_report(
     if record.tasks:
         from esbench.report.race_summary import short_summary, summary
 
-        if flags["html"]:
-            write_report(flags["html"], options.home, [record.race_id])
+        unwritten: EsbenchError | None = None
+        try:
+            if flags["html"]:
+                write_report(flags["html"], options.home, [record.race_id])
+        except EsbenchError as error:  # the disk is full, say: the table is printed all the same
+            unwritten = error
         short = None if flags["all_figures"] else short_summary(record)
         if preface is not None and flags["form"] == "text":
             print(f"\n{preface(record)}\n")
         print_document(summary(record), flags["form"], flags["report_file"], flags["report_format"], short=short)
+        if unwritten is not None:
+            raise unwritten
     if record.status == "failed":
         seen = record.tasks and sys.stdout.isatty() and flags["form"] == "text"  # the table says why
         raise RaceError(f"the race failed: {'see above' if seen else record.failure}")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import C, with_options
+from esbench.cli.command import C, UserPath, with_options
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _WIDE = "esbench.wide"  # key of a context's `meta`
 html_option = click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with charts to this file."
+    "--html", type=UserPath(), metavar="FILE", help="Also write a page with charts to this file."
 )
 all_figures_option = click.option(
     "--all", "all_figures", is_flag=True, help="Print every figure of the tasks and the cluster."
@@ -66,7 +67,7 @@ def report_options_of(formats: Sequence[Format]) -> Callable[[C], C]:
         format_option_of(formats),
         click.option(
             "--report-file",
-            type=click.Path(path_type=Path),
+            type=UserPath(),
             help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
         ),
         click.option(
@@ -96,7 +97,7 @@ def check_report_file(
 def check_file(file: Path | None, option: str) -> None:
     """Raise a UsageError if the file that an option names, if any, could not be written; call it before a race.
 
-    An existing file is left as it is, and a missing one is not created.
+    An existing file is left as it is, and a missing one is not created. Nor are folders: `write_text` makes them.
     """
     if file is None:
         return
@@ -104,8 +105,11 @@ def check_file(file: Path | None, option: str) -> None:
     try:
         if file.is_dir():
             raise UsageError("is a folder", where=where, hint="name a file in it")
-        if not file.absolute().parent.is_dir():
-            raise UsageError("its folder does not exist", where=where)
+        if not file.absolute().parent.exists():
+            above = next(folder for folder in file.absolute().parents if folder.exists())
+            if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+                raise UsageError(f"no folder can be made in {above}", where=where)
+            return
         if file.exists() and not file.is_file():
             return  # a device or a pipe: opening it may mean something
         is_new = not os.path.lexists(file)
@@ -125,11 +129,13 @@ def print_document(
     pictures: Callable[[int, bool], tuple[Section, ...]] | None = None,
     formats: Sequence[Format] = FORMATS,
     short: ReportDocument | None = None,
+    columns_of_files: int | None = None,
 ) -> None:
     """Print the document in the format named `form`, and overwrite `report_file` with it.
 
-    If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not.
-    Text on a terminal is fitted to its width, unless --wide was given.
+    If there is a `short` document, text and Markdown on stdout are that; files and formats for programs are not, but
+    for text files if `columns_of_files` is given, the width that it is fitted to where there is no terminal. Text on a
+    terminal is fitted to its width, unless --wide was given.
     Notices go to stderr if the printed format is a bare table, so that a pipe gets figures only. Without a file,
     `report_format` is the format of the print, as with Rally. `pictures(columns, ascii_only)` makes further sections
     for text on a terminal; `ascii_only` if it can show no other characters. Raises UsageError if the file cannot be
@@ -137,14 +143,25 @@ def print_document(
     """
     from esbench.report.text import notice_line
 
+    unwritten: UsageError | None = None
     if report_file is None:
         form = report_format or form
     else:
         check_report_file(report_file, report_format, formats)
-        write_text(report_file, render(document, _file_format(report_file, report_format, formats)), "--report-file")
+        file_form = _file_format(report_file, report_format, formats)
+        if file_form == "text" and short is not None and columns_of_files is not None:
+            text = render(short, file_form, columns=columns_of_files)
+        else:
+            text = render(document, file_form)
+        try:
+            write_text(report_file, text, "--report-file")
+        except UsageError as error:  # the disk is full, say: the table is printed all the same
+            unwritten = error
     if short is not None and form in FOR_PEOPLE:
         document = short
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if columns is None and document is short:
+        columns = columns_of_files
     if pictures is not None and form == "text" and columns is not None:
         sections = pictures(columns, _only_ascii(sys.stdout.encoding))
         document = replace(document, sections=(*sections, *document.sections))
@@ -153,6 +170,8 @@ def print_document(
     if form == "csv" or (form == "json" and document.header is None):
         for notice in document.notices:
             print_beside(notice_line(notice))
+    if unwritten is not None:
+        raise unwritten
 
 
 def wants_colour() -> bool:
@@ -187,8 +206,9 @@ def print_text(text: str) -> None:
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Overwrite the file that an option names. UsageError if it cannot be written."""
+    """Overwrite the file that an option names, in a folder that is made. UsageError if it cannot be written."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=f"{option}={path}") from error
@@ -207,12 +227,13 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     from esbench.record.store import RaceStore
     from esbench.report.html.race import race_page
     from esbench.report.html.races import races_page
+    from esbench.report.html.timeline import CHARTED
 
-    store = RaceStore(home)
+    store = RaceStore(home, print_to_stderr)
 
     def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
         folder = store.folder(record.race_id)
-        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file)
+        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file, CHARTED)
 
     def as_it_is_now(record: RaceRecord) -> RaceRecord:
         return replace(record, status=status_now(home, record.race_id, record.status))

@@ -66,7 +66,7 @@ def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: FollowingPr
 
 def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     from esbench.errors import RaceError
-    from esbench.record.figures import failed_checks, judged_objectives
+    from esbench.record.figures import failed_checks, judged_objectives, wholly_failed
 
     for name in ("restart_node", "before_round"):
         if flags[name]:
@@ -77,6 +77,8 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
         return dry_run({"": options}, flags, progress)
     record, code = race_and_report(options, flags, progress)
     if record.status == "complete":
+        if failed := wholly_failed(record):
+            raise RaceError(f"every request failed: {failed}")
         raise_failures((condition, *judged_objectives([record])) for condition in flags["fail_on"])
         if flags["strict"] and (failed := failed_checks(record)):
             raise RaceError(f"checks failed: {failed}", where="--strict")

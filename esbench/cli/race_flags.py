@@ -7,14 +7,15 @@ RaceOptions, or of NodeOptions if it defines the embedded node, and a flag here 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, with_options
+from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, UserPath, with_options
+from esbench.cli.completion import TaskNames
 from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
 
 SYNTHETIC_DOCUMENTS = 100_000
+_VERSION = re.compile(r"\d+(?:\.\d+)*(?:-\w+)?")  # alone, without a product
 _MIRROR = "ESBENCH_CORPUS_MIRROR"
 _ARCHIVE = "use --distribution=ARCHIVE of a build"
 _PIPELINES = Choice(
@@ -49,8 +51,16 @@ race_id_option = click.option("--race-id", help="The race's id; made up otherwis
 race_flags = with_options(
     track_flags,
     click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
-    click.option("--include-tasks", default="", metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."),
-    click.option("--exclude-tasks", default="", metavar="LIST", help="All but these: names, type:TYPE, tag:TAG."),
+    click.option(
+        "--include-tasks", default="", type=TaskNames(), metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."
+    ),
+    click.option(
+        "--exclude-tasks",
+        default="",
+        type=TaskNames(),
+        metavar="LIST",
+        help="All but these: names, type:TYPE, tag:TAG.",
+    ),
     click.option(
         "--capacity", type=CapacityText(), metavar="RACE", help="Target rates in percent are of what this race found."
     ),
@@ -72,7 +82,7 @@ race_flags = with_options(
         show_default=True,
         help="Heap of each embedded node.",
     ),
-    click.option("--java-home", type=click.Path(path_type=Path), help="The Java for the embedded node."),
+    click.option("--java-home", type=UserPath(), help="The Java for the embedded node."),
     click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
     mapping_option(
         "--node-settings", metavar="SETTINGS", help="Embedded nodes' settings: k:v,k2:v2, JSON, a .json or .yml file."
@@ -212,7 +222,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         "race_id": new_race_id() if flags.get("race_id") is None else check_race_id(flags["race_id"]),
         "track_path": path,
         "track_revision": repository.commit if repository else "",
-        "track_params": parse_track_params((*common_track_params, *flags["track_params"]), path.parent),
+        "track_params": parse_track_params((*common_track_params, *flags["track_params"]), path),
         "include_tasks": parse_list(flags["include_tasks"], "--include-tasks", [path.parent]),
         "exclude_tasks": parse_list(flags["exclude_tasks"], "--exclude-tasks", [path.parent]),
         "user_tags": merged(flags["user_tags"], parse_tags),
@@ -313,6 +323,8 @@ def _check_pipeline(flags: Mapping[str, Any]) -> None:
             param.opts[0]
             for param in parser.params
             if param.name in of_a_node and flags[param.name] and flags[param.name] != param.default
+            # Rally takes the version of the cluster from it where that is not asked
+            if not (param.name == "distribution" and _VERSION.fullmatch(flags["distribution"]))
         ]
         given += ["--keep-node"] if flags.get("keep_node") else []
         if given:

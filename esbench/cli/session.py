@@ -37,9 +37,18 @@ from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
 from esbench.race.options import RaceOptions
 from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
-from esbench.race.session import Duel, Race, begins_cold, makes_indices_anew, planned, shares_a_node, with_rounds
+from esbench.race.session import (
+    Duel,
+    Race,
+    begins_cold,
+    makes_indices_anew,
+    may_write,
+    planned,
+    shares_a_node,
+    with_rounds,
+)
 from esbench.race.side_by_side import DuelAtOnce
-from esbench.record.figures import failed_checks, judged_objectives
+from esbench.record.figures import failed_checks, judged_objectives, wholly_failed
 from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts
 from esbench.record.locks import SessionLock
@@ -145,6 +154,8 @@ class SessionCommand:
         self, session: RaceSession, words: Sequence[str], sides: Sequence[Sequence[str]], rounds: int | None
     ) -> RaceSession | None:
         self._check_result(len(session.sides))
+        if session.damage:
+            self._progress.warn(session.damage)
         self._search = session.search
         where = f"--resume={session.id}"
         self._check_command(session, where)
@@ -295,7 +306,10 @@ class SessionCommand:
                 raced = look(options, types, self._progress, self._steps(options, self._progress))
                 self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
-                if raced_before and not session.before_round and not makes_indices_anew(raced.challenge, raced.types):
+                if not raced_before or session.before_round:
+                    continue
+                is_anew = makes_indices_anew(raced.challenge, raced.types)
+                if not is_anew and may_write(raced.challenge, raced.types):
                     self._progress.warn(
                         f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )
@@ -387,6 +401,8 @@ class SessionCommand:
         if self._flags["html"]:
             write_report(self._flags["html"], esbench_home(), [session.id])
         print_document(document, self._flags["form"], self._flags["report_file"], self._flags["report_format"])
+        if tasks := next(filter(None, map(wholly_failed, records)), ""):
+            raise RaceError(f"every request failed: {tasks}")
         raise_failures((condition, *judged_objectives(records)) for condition in self._flags["fail_on"])
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand
+from esbench.cli.command import EsbenchCommand, UserPath
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("race")
+@click.argument("race", type=RaceNames())
 @all_figures_option
 @report_options
 def show(race: str, all_figures: bool, form: str, report_file: Path | None, report_format: str | None) -> None:
@@ -33,7 +35,7 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
     from esbench.report.sparklines import over_time
 
     home = esbench_home()
-    store = RaceStore(home)
+    store = RaceStore(home, print_to_stderr)
     with one_race(home, race):
         record = store.load(race)
     seconds_file = store.folder(record.race_id).seconds_file
@@ -51,8 +53,8 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("races", metavar="RACE...", nargs=-1, required=True)
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", required=True, help="The page's file.")
+@click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
+@click.option("--html", type=UserPath(), metavar="FILE", required=True, help="The page's file.")
 def report(races: tuple[str, ...], html: Path) -> None:
     """Write the page of a race, or of several side by side.
 
@@ -71,8 +73,9 @@ def one_race(home: Path, race: str) -> Iterator[None]:
         yield
     except UsageError as error:
         from esbench.record.sessions import SessionStore
+        from esbench.record.store import RaceStore
 
         named = [session for session in SessionStore(home).ids() if race and session.startswith(race.lower())]
-        if len(named) == 1:
+        if len(named) == 1 and not RaceStore(home).beginning_with(race):
             error.hint = f"it is a session: esbench compare {named[0]}, or esbench report {named[0]} --html=FILE"
         raise

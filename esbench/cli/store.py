@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.completion import RaceNames
 from esbench.cli.output import format_option, print_document
-from esbench.cli.progress_options import may_print
+from esbench.cli.progress_options import may_print, print_beside
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ store_options = with_options(
 
 
 @click.command(cls=EsbenchCommand)
-@click.argument("races", metavar="RACE...", nargs=-1, required=True)
+@click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
 @store_options
 @format_option
 def store(races: tuple[str, ...], form: str, **flags: str) -> None:
@@ -46,7 +48,8 @@ def store(races: tuple[str, ...], form: str, **flags: str) -> None:
     if not flags["store_hosts"]:
         raise UsageError("where to?", where=HOSTS, hint=f"esbench store {races[0]} {HOSTS}=10.0.0.1:9200")
     home = esbench_home()
-    ids = list(dict.fromkeys(RaceStore(home).resolve(race) for race in races))
+    race_store = RaceStore(home, print_to_stderr)
+    ids = list(dict.fromkeys(race_store.resolve(race) for race in races))
     stored: dict[str, Stored] = {}
     with open_store(flags) as metrics_store:
         try:
@@ -156,4 +159,6 @@ def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
     record = replace(record, status=status_now(home, race_id, record.status))
     if record.status == "running":
         raise UsageError(f"race {race_id} is still running", hint="store it when it has ended")
+    if record.damage:
+        print_beside(f"warning: {record.damage}")
     return metrics_store.keep(RaceDocuments(record, races.folder(race_id)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import MappingText, with_options
+from esbench.cli.command import MappingText, UserPath, with_options
+from esbench.cli.completion import TrackNames
 from esbench.cli.progress_options import may_print
 from esbench.record.home import esbench_home
 
@@ -28,8 +28,8 @@ repository_flags = with_options(
     click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
 )
 track_flags = with_options(
-    click.option("--track", help="A track that esbench ships (esbench list tracks)."),
-    click.option("--track-path", type=click.Path(path_type=Path), help="A folder or file of a track."),
+    click.option("--track", type=TrackNames(), metavar="NAME", help="A track that esbench ships (list tracks)."),
+    click.option("--track-path", type=UserPath(), help="A folder or file of a track."),
     repository_flags,
     mapping_option("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."),
     click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.command import EsbenchCommand, UserPath, with_options
 from esbench.cli.output import format_option, print_document, write_text
 from esbench.cli.track_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
@@ -52,7 +52,7 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
 @click.command("render-track", cls=EsbenchCommand)
 @_track_options
 @click.option("--file", metavar="NAME", help="A file of the track that is rendered on its own: an index body, say.")
-@click.option("--output-path", type=click.Path(path_type=Path), help="Write it to this file instead of stdout.")
+@click.option("--output-path", type=UserPath(), help="Write it to this file instead of stdout.")
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
     """Print what Jinja makes of a track: one document, with its parts in place."""
     from esbench.create_track.describe import render
@@ -73,11 +73,15 @@ def render_track(file: str | None, output_path: Path | None, **flags: Any) -> No
 def validate_track(strict: bool, **flags: Any) -> int:
     """Say everything that is wrong with a track, each with its file and line; nothing is started."""
     from esbench.create_track.validation import check_track
+    from esbench.errors import LackedFeatureError
     from esbench.operations import builtin_operations
 
     track, context = _found(flags)
     findings = check_track(
-        track, context, builtin_operations(), esbench_home(), strict=strict, no_python=flags["no_python"]
+        *(track, context, builtin_operations(), esbench_home()),
+        strict=strict,
+        no_python=flags["no_python"],
+        distribution=f"{context.distribution}-{context.version}" if flags["distribution"] else "",
     )
     for problem in findings.problems:
         click.echo(printable(str(problem)))
@@ -86,7 +90,7 @@ def validate_track(strict: bool, **flags: Any) -> int:
     count = len(findings.problems)
     if count:
         click.echo(f"esbench: {track} has {count} problem{'s' if count > 1 else ''}", err=True)
-        return 1
+        return 2 if any(isinstance(problem, LackedFeatureError) for problem in findings.problems) else 1
     if findings.track is not None:
         names = ", ".join(challenge.name for challenge in findings.track.challenges)
         click.echo(f'track "{findings.track.name}" is valid (challenges: {names})')
@@ -108,7 +112,7 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     product, version = product_and_version(flags["distribution"] or load_catalog().default)
     return track, RenderContext(
-        params=parse_track_params(flags["track_params"], track.parent),
+        params=parse_track_params(flags["track_params"], track),
         distribution=product,
         version=version,
         build_flavor=flags["build_flavor"],

@@ -1,7 +1,7 @@
 """Parsing of values as users write them: `k:v,k2:v2`, inline JSON, or the path of a .json file.
 
 The rules are Rally's (`'x'` is text, then integer, float, true/false, None, else text), and two more: numbers joined by
-`/` are a list, and a .json file is also looked for in `folders` (say the track's).
+`/` are a list for a parameter that the track sweeps, and a .json file is also looked for in `folders`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from esbench.errors.json_faults import json_fault
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
 from esbench.numbers import read_number
-from esbench.record.secrets import HIDDEN, Redactor, redact
+from esbench.record.secrets import HIDDEN, Redactor, Secret, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -50,17 +50,26 @@ def parse_mapping(value: str, where: str, folders: Sequence[Path] = ()) -> dict[
     `where` is the option, for errors ("--track-params"). A file is looked for in the current folder, then in `folders`.
     Raises UsageError for anything else, and for a name that is given twice.
     """
-    return _mapping(value, where, folders, _typed)
+    return _mapping(value, where, folders, lambda name, text: _typed(text))
 
 
-def parse_track_params(values: Iterable[str], folder: Path) -> dict[str, Any]:
-    """Parse the parameters of a track, given once or more: as `parse_mapping`, a file also in the track's `folder`.
+def parse_track_params(values: Iterable[str], track: Path) -> dict[str, Any]:
+    """Parse the parameters of a track file, given once or more: as `parse_mapping`, a file also in the track's folder.
 
-    `env:NAME` is the value of an environment variable, as text. Raises UsageError if it is not set.
+    Numbers joined by `/` are a list if the track sweeps the parameter, text if not ("2021/01/02"). `env:NAME` is the
+    value of an environment variable, a Secret. Raises UsageError if it is not set.
     """
+    from esbench.track.rendering import sweeps
+
     where = "--track-params"
-    given = merged(values, lambda value: parse_mapping(value, where, [folder]))
-    return {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
+
+    def typed(name: str, text: str) -> Any:
+        numbers = _numbers(text) if "/" in text and sweeps(track, name) else None
+        return _typed(text) if numbers is None else numbers
+
+    given = merged(values, lambda value: _mapping(value, where, [track.parent], typed))
+    found = {name: _from_environment(param, f"{where} {name}") for name, param in given.items()}
+    return {name: value if value is given[name] else Secret(value) for name, value in found.items()}
 
 
 def parse_settings(value: str, where: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
@@ -92,7 +101,7 @@ def parse_words(value: str, where: str) -> tuple[str, ...]:
 
 def parse_tags(value: str) -> dict[str, str]:
     """Parse user tags: as `parse_mapping`, but every value stays the text that was written ("version:7.10")."""
-    tags = _mapping(value, "--user-tags", (), _unquoted)
+    tags = _mapping(value, "--user-tags", (), lambda name, text: _unquoted(text))
     return {name: item if isinstance(item, str) else json.dumps(item) for name, item in tags.items()}
 
 
@@ -236,8 +245,8 @@ def _from_environment(given: Any, where: str) -> Any:
     return value
 
 
-def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[str], Any]) -> dict[str, Any]:
-    """Return a JSON object, or pairs whose values are what `read` makes of their texts."""
+def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[str, str], Any]) -> dict[str, Any]:
+    """Return a JSON object, or pairs whose values are what `read` makes of (name, text)."""
     text = value.strip()
     document = _json(text, where, folders, opening="{")
     if document is None:
@@ -247,9 +256,9 @@ def _mapping(value: str, where: str, folders: Sequence[Path], read: Callable[[st
     return document
 
 
-def _read_as(read: Callable[[str], Any], name: str, text: str, where: str) -> Any:
+def _read_as(read: Callable[[str, str], Any], name: str, text: str, where: str) -> Any:
     try:
-        return read(text)
+        return read(name, text)
     except ValueError as error:
         raise UsageError(f"{name}: {error}", where=where) from None
 
@@ -323,7 +332,7 @@ def _find(name: str, where: str, folders: Sequence[Path]) -> Path | None:
 def _pairs(text: str, where: str) -> list[tuple[str, str]]:
     pairs: dict[str, str] = {}
     for part in _split(text, ",", where):
-        name, *values = _split(part, ":", where)
+        name, *values = _split(part, ":", where, most=1)
         if not part:
             continue
         name = _unquoted(name)
@@ -333,7 +342,7 @@ def _pairs(text: str, where: str) -> list[tuple[str, str]]:
             raise UsageError(f'"{part}" is not NAME:VALUE', where=where, hint=_pair_hint(part, pairs))
         if name in pairs:
             raise UsageError(f'"{name}" is given twice', where=where)
-        pairs[name] = ":".join(values)
+        pairs[name] = values[0]
     return list(pairs.items())
 
 
@@ -348,13 +357,14 @@ def _pair_hint(part: str, before: dict[str, str]) -> str:
     return 'say "name:value,name2:value2", a JSON object, or the path of a .json file'
 
 
-def _split(text: str, separator: str, where: str) -> list[str]:
-    """Split text at every separator outside quotes; a quote opens only at the start of a value."""
-    parts, current, quote = [], "", ""
+def _split(text: str, separator: str, where: str, most: int | None = None) -> list[str]:
+    """Split text at the separators outside quotes, at most `most`; a quote opens only at the start of a value."""
+    parts: list[str] = []
+    current, quote = "", ""
     for character in text:
         if quote:
             quote = "" if character == quote else quote
-        elif character == separator:
+        elif character == separator and len(parts) != most:
             parts.append(current.strip())
             current = ""
             continue
@@ -378,13 +388,13 @@ def _typed(text: str) -> Any:
     if _unquoted(text) != text:
         return _unquoted(text)
     number = _number(text)
-    if number is not None:
-        return number
-    if "/" in text:
-        numbers = [_number_or_percent(part.strip()) for part in text.split("/")]
-        if None not in numbers:
-            return numbers
-    return _WORDS.get(text, text)
+    return _WORDS.get(text, text) if number is None else number
+
+
+def _numbers(text: str) -> list[int | float | str] | None:
+    """Return numbers and percentages that are joined by slashes; None for any other text."""
+    numbers = [_number_or_percent(part.strip()) for part in text.split("/")]
+    return [number for number in numbers if number is not None] if len(numbers) > 1 and None not in numbers else None
 
 
 def _number_or_percent(text: str) -> int | float | str | None:

@@ -10,8 +10,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,10 @@ from esbench.cluster.failures import (
 )
 from esbench.cluster.marks import is_marked, without_mark
 from esbench.cluster.options import Access, ClientOptions, Host
+from esbench.cluster.other_servers import other_server
 from esbench.cluster.proxy import through
+from esbench.cluster.replies import count, counted, decode_json, known_form, listed, mapping, text
 from esbench.errors import ClusterError
-from esbench.errors.reasons import form_fault
 from esbench.record.model import NodeFacts
 from esbench.record.secrets import Redactor
 
@@ -44,7 +44,6 @@ _SETTINGS_OF_ITS_OWN = ("index.creation_date", "index.uuid", "index.version.", "
 # Options of Java that tune it; those with paths differ with every node and say nothing.
 _TUNES = re.compile(r"-X[^/\\]*")
 _NOT_FORMED = "_na_"  # in place of a UUID
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # The record keeps mappings up to these lengths.
 _MAPPINGS_OF_AN_INDEX_CHARACTERS = 20_000
 SERVERLESS, _OF_AWS_SERVERLESS = "serverless", "2.0.0"  # it does not say its version
@@ -74,7 +73,7 @@ class ClusterInfo:
     @property
     def version_tuple(self) -> tuple[int, ...]:
         """The version as numbers that can be compared: `8.19.4-SNAPSHOT` as (8, 19, 4)."""
-        return tuple(int(number) for number in re.findall(r"\d+", self.version.partition("-")[0]))
+        return tuple(int(number) for number in re.findall(r"\d{1,9}", self.version.partition("-")[0]))
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -89,22 +88,6 @@ class IndexIdentity:
 
     uuid: str
     marked: bool
-
-
-def decode_json(content: bytes) -> Any:
-    """Return the JSON of a reply: text if it is not JSON that can be kept, None if it is empty.
-
-    JSON with too many levels, or with half a character (a lone surrogate), cannot be kept.
-    """
-    if not content:
-        return None
-    try:
-        value = json.loads(content)
-        if _SURROGATE.search(content):
-            json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        return content.decode(errors="replace")
-    return value
 
 
 class Cluster:
@@ -259,23 +242,23 @@ class Cluster:
         limit_s = self.options.timeout_s if timeout_s is None else min(timeout_s, self.options.timeout_s)
         if self.options.aws is not None and self.options.aws.service == "aoss":
             return self._info_of_aws_serverless(limit_s)
-        reply = self.request("GET", "/", ignore=(405,), timeout_s=limit_s, decode=decode_json)
+        reply = self.request("GET", "/", ignore=(*range(300, 400), 404, 405), timeout_s=limit_s, decode=decode_json)
         if isinstance(reply, Mapping) and "error" in reply:
             return self._info_of_local_node()
         version = reply.get("version") if isinstance(reply, Mapping) else None
         if not isinstance(version, Mapping) or "number" not in version:
-            raise ClusterError(
-                "this is neither Elasticsearch nor OpenSearch", where=self.urls[self._first], hint="check the port"
+            raise other_server(self.urls[self._first], reply)
+        with known_form("/"):
+            distribution, hide = text(version.get("distribution", "elasticsearch")), self._redactor
+            return ClusterInfo(
+                # opensearch is also a likely password
+                distribution=distribution if distribution == "opensearch" else hide(distribution),
+                version=hide(text(version["number"])),
+                build_hash=hide(text(version.get("build_hash"))),
+                build_flavor=hide(text(version.get("build_flavor"))),
+                name=hide(text(reply.get("cluster_name"))),
+                uuid=hide(_uuid(reply)),
             )
-        distribution, hide = str(version.get("distribution", "elasticsearch")), self._redactor
-        return ClusterInfo(
-            distribution=distribution if distribution == "opensearch" else hide(distribution),  # also a likely password
-            version=hide(str(version["number"])),
-            build_hash=hide(str(version.get("build_hash", ""))),
-            build_flavor=hide(str(version.get("build_flavor", ""))),
-            name=hide(str(reply.get("cluster_name", ""))),
-            uuid=hide(_uuid(reply)),
-        )
 
     def _info_of_aws_serverless(self, limit_s: float) -> ClusterInfo:
         """Return the identity of a service that has none: it does not serve `/`, and lists its indices instead."""
@@ -289,11 +272,11 @@ class Cluster:
             node = next(iter(reply["nodes"].values()))
             return ClusterInfo(
                 distribution="elasticsearch",
-                version=node["version"],
-                build_hash=node.get("build_hash", ""),
-                build_flavor=node.get("build_flavor", ""),
-                name=reply["cluster_name"],
-                uuid=_uuid(state),
+                version=text(node["version"]),
+                build_hash=text(node.get("build_hash")),
+                build_flavor=text(node.get("build_flavor")),
+                name=text(reply["cluster_name"]),
+                uuid=_uuid(mapping(state)),
             )
 
     def health(self, *, level: str = "cluster") -> Mapping[str, Any]:
@@ -304,7 +287,7 @@ class Cluster:
         params = {"level": level, "master_timeout": "1s"}  # says soon when there is no master
         reply = self.request("GET", "/_cluster/health", params=params)
         with known_form("/_cluster/health"):
-            return {**reply, "status": str(reply["status"])}
+            return {**reply, "status": text(reply["status"])}
 
     def nodes(self) -> tuple[NodeFacts, ...]:
         """Return the cluster's nodes, sorted by name, without their disks.
@@ -328,12 +311,14 @@ class Cluster:
         reply = self.request("GET", path, params=params, timeout_s=timeout_s)
         with known_form(path):
             return {
-                name: IndexIdentity(str(index["settings"]["index"]["uuid"]), is_marked(index.get("mappings")))
-                for name, index in reply.items()
+                name: IndexIdentity(text(index["settings"]["index"]["uuid"]), is_marked(index.get("mappings")))
+                for name, index in mapping(reply).items()
             }
 
     def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """Return index -> documents of its primaries, and those among them that are deleted and not merged away yet.
+        """Return index -> its documents, and how many are deleted and not merged away yet; as users count them.
+
+        Statistics count nested documents, too: of an index with nested fields, documents are counted by a search.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out.
         """
@@ -341,16 +326,23 @@ class Cluster:
         if not path:
             return {}
         reply = self.request("GET", f"{path}/_stats/docs", params=LENIENT, timeout_s=FIRST_ANSWER_S)
+        mappings = self.request("GET", f"{path}/_mapping", params=LENIENT, timeout_s=FIRST_ANSWER_S)
         with known_form(path):
-            return {
-                name: (int(index["primaries"]["docs"]["count"]), int(index["primaries"]["docs"]["deleted"]))
+            found = {
+                name: (counted(index["primaries"]["docs"]["count"]), counted(index["primaries"]["docs"]["deleted"]))
                 for name, index in reply["indices"].items()
             }
+        for name, (_, deleted) in found.items():
+            if has_nested(mappings.get(name)) and (count := self.count(name)) is not None:
+                found[name] = count, deleted
+        return found
 
     def count(self, name: str) -> int | None:
-        """Return how many documents an index has; None if there is no such index."""
-        reply = self.request("GET", f"/{name}/_count", ignore=(404,))
-        return int(reply["count"]) if "count" in reply else None
+        """Return how many documents an index has, without nested ones; None if there is no such index."""
+        path = f"/{quote(name)}/_count"
+        reply = self.request("GET", path, ignore=(404,))
+        with known_form(path):
+            return counted(reply["count"]) if "count" in mapping(reply) else None
 
     def indices_facts(
         self, names: Iterable[str] = ("*",), *, timeout_s: float | None = None
@@ -358,7 +350,7 @@ class Cluster:
         """Return index -> primary_shards, replicas, docs, store_bytes, settings, mappings_digest, mappings.
 
         `names` are indices, data streams, aliases or patterns; those that do not exist are left out, and
-        indices that start with a dot unless they are named. `docs` are of primaries, `store_bytes` of all copies;
+        indices that start with a dot unless they are named. `docs` lack nested ones, `store_bytes` are of all copies;
         `mappings` are left out if they are long. `timeout_s` is of each of three requests.
         """
         path = index_path(names)
@@ -376,7 +368,9 @@ class Cluster:
                 if path != "/*" or not index.startswith(".") or index.startswith(".ds-")
             }
         room = _MAPPINGS_CHARACTERS
-        for facts in found.values():
+        for name, facts in found.items():
+            if facts["docs"] is not None and has_nested(facts["mappings"]):
+                facts["docs"] = self.count(name)
             length = len(json.dumps(facts["mappings"]))
             if length > min(room, _MAPPINGS_OF_AN_INDEX_CHARACTERS):
                 del facts["mappings"]
@@ -398,35 +392,29 @@ def _unpacked(content: bytes, url: str) -> bytes:
 
 
 def _uuid(reply: Mapping[str, Any]) -> str:
-    uuid = str(reply.get("cluster_uuid", ""))
+    uuid = text(reply.get("cluster_uuid"))
     return "" if uuid == _NOT_FORMED else uuid
+
+
+def has_nested(mappings: object) -> bool:
+    """True if a field at any depth of mappings is of the type nested, whose documents Lucene counts, too."""
+    if isinstance(mappings, Mapping):
+        return mappings.get("type") == "nested" or any(map(has_nested, mappings.values()))
+    return False
 
 
 def _index_facts(settings: Mapping[str, Any], mappings: Mapping[str, Any], stats: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record's entry for one index; a closed index has no statistics."""
-    typeless = without_mark(_typeless(mappings.get("mappings", {})))
+    typeless = without_mark(_typeless(mapping(mappings.get("mappings"))))
     return {
-        "primary_shards": int(settings["index.number_of_shards"]),
-        "replicas": int(settings["index.number_of_replicas"]),
-        "docs": stats.get("primaries", {}).get("docs", {}).get("count"),
-        "store_bytes": stats.get("total", {}).get("store", {}).get("size_in_bytes"),
+        "primary_shards": count(int(settings["index.number_of_shards"])),
+        "replicas": count(int(settings["index.number_of_replicas"])),
+        "docs": count(stats.get("primaries", {}).get("docs", {}).get("count")),
+        "store_bytes": count(stats.get("total", {}).get("store", {}).get("size_in_bytes")),
         "settings": {key: value for key, value in settings.items() if not key.startswith(_SETTINGS_OF_ITS_OWN)},
         "mappings_digest": _digest(typeless),
         "mappings": typeless,
     }
-
-
-@contextmanager
-def known_form(path: str) -> Iterator[None]:
-    """Raise ClusterError if the block finds a reply of an unknown form, as a proxy in front of the cluster may send.
-
-    AttributeError, KeyError, TypeError and ValueError of the block count as that. `path` is the request's, for the
-    error.
-    """
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ClusterError(f"the reply has an unknown form ({form_fault(error)})", where=path) from error
 
 
 def index_path(names: Iterable[str]) -> str:
@@ -436,21 +424,21 @@ def index_path(names: Iterable[str]) -> str:
 
 
 def _node_facts(identifier: str, node: Mapping[str, Any]) -> NodeFacts:
-    jvm, system = node.get("jvm", {}), node.get("os", {})
+    jvm, system = mapping(node.get("jvm")), mapping(node.get("os"))
     return NodeFacts(
-        name=node["name"],
-        version=node["version"],
-        roles=tuple(node.get("roles", ())),
-        host=node.get("host", ""),
-        heap_max_bytes=jvm.get("mem", {}).get("heap_max_in_bytes"),
-        processors=system.get("allocated_processors"),
-        jvm=f"{jvm.get('vm_name', '')} {jvm.get('version', '')}".strip(),
-        plugins=tuple(sorted(plugin["name"] for plugin in node.get("plugins", ()))),
+        name=text(node["name"]),
+        version=text(node["version"]),
+        roles=tuple(map(text, listed(node.get("roles")))),
+        host=text(node.get("host")),
+        heap_max_bytes=count(mapping(jvm.get("mem")).get("heap_max_in_bytes")),
+        processors=count(system.get("allocated_processors")),
+        jvm=f"{text(jvm.get('vm_name'))} {text(jvm.get('version'))}".strip(),
+        plugins=tuple(sorted(text(plugin["name"]) for plugin in listed(node.get("plugins")))),
         id=identifier,
-        os=system.get("pretty_name") or f"{system.get('name', '')} {system.get('version', '')}".strip(),
-        arch=system.get("arch", ""),
-        jvm_flags=tuple(flag for flag in jvm.get("input_arguments", ()) if _TUNES.fullmatch(flag)),
-        attributes=node.get("attributes", {}),
+        os=text(system.get("pretty_name")) or f"{text(system.get('name'))} {text(system.get('version'))}".strip(),
+        arch=text(system.get("arch")),
+        jvm_flags=tuple(flag for flag in map(text, listed(jvm.get("input_arguments"))) if _TUNES.fullmatch(flag)),
+        attributes={name: text(value) for name, value in mapping(node.get("attributes")).items()},
     )
 
 

@@ -18,12 +18,14 @@ _NAMES = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
 class Feature:
     """A feature that not every server has: its name in the plural, and each distribution's first version with it.
 
-    Versions are (major, minor); `opensearch` is None if no version of it has the feature.
+    Versions are (major, minor); `opensearch` is None if no version of it has the feature. `node`: its name among the
+    features of nodes that esbench starts, if not all of these versions have it.
     """
 
     name: str
     elasticsearch: tuple[int, int]
     opensearch: tuple[int, int] | None = None
+    node: str | None = None
 
     @property
     def first_versions(self) -> tuple[str, ...]:
@@ -64,11 +66,14 @@ class Dialect:
         """The prefix of the paths of transforms: up to 7.4 they were called data frame transforms."""
         return "/_data_frame/transforms" if self.version < (7, 5) else "/_transform"
 
+    def has(self, feature: Feature) -> bool:
+        """True if this version has a feature; a distribution of it may leave it out all the same."""
+        since = feature.opensearch if self.distribution == "opensearch" else feature.elasticsearch
+        return since is not None and self.version >= since
+
     def require(self, feature: Feature, where: str) -> None:
         """Raise TrackError if this version lacks a feature; `where` names what needs it (a task)."""
-        is_opensearch = self.distribution == "opensearch"
-        since = feature.opensearch if is_opensearch else feature.elasticsearch
-        if since is None or self.version < since:
+        if not self.has(feature):
             first = " and from ".join(feature.first_versions)
             hint = f"they are there from {first} on; --exclude-tasks leaves the task out"
             raise TrackError(f"{self.server} has no {feature.name}", where=where, hint=hint)

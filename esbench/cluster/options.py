@@ -30,7 +30,7 @@ WHERE = "--client-options"
 ENCODED = "in a password , is written %2C, @ %40, / %2F, # %23 and ? %3F"
 _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
-_FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress")
+_FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress", "keep_alive")
 FILE_OPTIONS = ("ca_certs", "client_cert", "client_key")
 IDENTITY_OPTIONS = ("basic_auth_user", "basic_auth_password", "api_key", "bearer_auth", *aws.OPTIONS)
 _OPTIONS = (*_FLAGS, *FILE_OPTIONS, "timeout", "proxy", *IDENTITY_OPTIONS)
@@ -126,6 +126,7 @@ class ClientOptions:
     aws: AwsIdentity | None = None
     proxy: Proxy | None = None
     http_compress: bool = False
+    keep_alive: bool = True
     warnings: tuple[str, ...] = ()
     other_secrets: tuple[str, ...] = field(default=(), repr=False)
 
@@ -162,9 +163,11 @@ class ClientOptions:
 
     @property
     def of_http(self) -> tuple[str, ...]:
-        """The names of the given options that SQL servers have not: a proxy, and credentials other than a password."""
+        """The names of the given options that SQL servers have not: a proxy, credentials other than a password, and
+        connections for one request each."""
         credentials = {"api_key": self.api_key, "bearer_auth": self.bearer_auth, "amazon_aws_log_in": self.aws}
-        return tuple(name for name, value in {**credentials, "proxy": self.proxy}.items() if value is not None)
+        of_connections = {"proxy": self.proxy, "keep_alive": None if self.keep_alive else False}
+        return tuple(name for name, value in {**credentials, **of_connections}.items() if value is not None)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers of every request, (name, value): Authorization, or empty without credentials.

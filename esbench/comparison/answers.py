@@ -276,6 +276,8 @@ def _is_same_answer(one: Any, other: Any, *, loosely: bool) -> bool | None:
 
 def _rows_of(answer: Any) -> Any:
     """Return the rows of an answer of either kind of server; None if its operation does not say which they are."""
+    if isinstance(answer, list):  # of a multi-search
+        return None
     return answer.get(ROWS, (answer.get(SEARCH) or answer.get(DOCUMENT) or {}).get(ROWS))
 
 
@@ -382,7 +384,7 @@ def _are_same_buckets(one: Mapping[str, Any], other: Mapping[str, Any], loosely:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(_is_same_node(ours[key], theirs[key], loosely) for key in ours)
     errors = [each.get(ERROR_BOUND, 0) for each in (one, other)]
-    if not loosely and not any(errors):
+    if type(ours) is not type(theirs) or (not loosely and not any(errors)):
         return _is_same_node(ours, theirs, loosely)
     if min(errors) < 0 or not (ours and theirs):  # below 0 the server does not know how far its counts are off
         return bool(ours) == bool(theirs)
@@ -445,9 +447,7 @@ def notices(answers: Sequence[TaskAnswers]) -> Iterator[Notice]:
     """Yield what the answers of two sides show: first the requests whose answers differ, last what is the same."""
     for each in (each for each in answers if each.differing):
         yield Notice(f"{each.task}: other answers to {each.differing} of {each.equal + each.differing} requests")
-        for example in each.examples:
-            ours, theirs = _text(example.baseline), _text(example.contender)
-            yield Notice(f"{each.task}: {example.request}: baseline {ours}, contender {theirs}", note=True)
+        yield from (Notice(_of_example(each.task, example), note=True) for example in each.examples)
     for text in dict.fromkeys(text for each in answers for text in each.documents):
         yield Notice(text)
     if same := [each for each in answers if each.equal and not each.differing]:
@@ -457,6 +457,15 @@ def notices(answers: Sequence[TaskAnswers]) -> Iterator[Notice]:
     for each in answers:
         if not each.equal and not each.differing:
             yield Notice(f"{each.task}: answers not compared: {each.reason}", note=True)
+
+
+def example_text(found: TaskAnswers) -> str:
+    """Return the first request of a task whose answers differ, with both answers."""
+    return _of_example(found.task, found.examples[0])
+
+
+def _of_example(task: str, example: AnswerPair) -> str:
+    return f"{task}: {example.request}: baseline {_text(example.baseline)}, contender {_text(example.contender)}"
 
 
 def _shows(answers: TaskAnswers) -> str:

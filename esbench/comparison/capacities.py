@@ -9,33 +9,27 @@ from dataclasses import replace
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit, fit, fit_at_once, round_differences
-from esbench.comparison.metrics import CAPACITY, Key, Race, typical
-from esbench.comparison.model import (
-    FEW_ROUNDS,
-    SEARCHES,
-    SESSION_ONLY,
-    UNUSABLE,
-    Difference,
-    Row,
-    RowVerdict,
-)
+from esbench.comparison.metrics import CAPACITY, Key, Race, min_effect, typical
+from esbench.comparison.model import SEARCHES, CompareOptions, Difference, Row, RowVerdict
 from esbench.comparison.preconditions import remarks
+from esbench.comparison.reasons import NO_CAPACITY, NO_TURNS
 from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
+from esbench.comparison.settling import too_few_rounds
 from esbench.record.capacity import FoundCapacity
 from esbench.record.figures import HIGHER, Figure
 from esbench.record.model import RaceRecord
 from esbench.units import format_number
 
 
-def capacity_rows(design: Design, differences: Sequence[Difference]) -> Iterator[CandidateRow]:
+def capacity_rows(design: Design, differences: Sequence[Difference], options: CompareOptions) -> Iterator[CandidateRow]:
     """Yield the row of the task whose capacity all races of both sides have searched; else nothing."""
     tasks = {race.record.capacity.task if race.record.capacity else None for race in design.races}
     task = tasks.pop()
     if not tasks and task is not None:
-        yield _row((CAPACITY, task, "ops/s"), design, differences)
+        yield _row((CAPACITY, task, "ops/s"), design, differences, options)
 
 
-def _row(key: Key, design: Design, differences: Sequence[Difference]) -> CandidateRow:
+def _row(key: Key, design: Design, differences: Sequence[Difference], options: CompareOptions) -> CandidateRow:
     in_slices = any(task.slices for race in design.races for task in race.record.tasks)
     bounds = _counted_bounds(design)
 
@@ -61,16 +55,18 @@ def _row(key: Key, design: Design, differences: Sequence[Difference]) -> Candida
         return CandidateRow(replace(row, comparable=False, verdict=forbidden), design)
     if missing := "; ".join(_without_capacity(design)):
         row = replace(row, baseline=None, contender=None)
-        return CandidateRow(replace(row, verdict=RowVerdict(UNUSABLE, missing)), design)
+        return CandidateRow(replace(row, verdict=RowVerdict(NO_CAPACITY, missing)), design)
     row = replace(row, differences=round_differences(design, lambda race: race.log(key)))
     fitted = fit_at_once(row.differences) if design.at_once else fit(design, lambda race: race.log(key))
     if fitted is None and design.single:
         fitted = _of_intervals(design)
-    verdict: RowVerdict | None = RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel --capacity")
+    verdict: RowVerdict | None = RowVerdict(NO_TURNS, remedy="race both sides in one session: esbench duel --capacity")
     if fitted is not None:
-        verdict = beside_the_interval(design, fitted, remarks(design, *key[:2]))
+        margin = math.log1p(min_effect(CAPACITY, options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes))
+        found = beside_the_interval(design, fitted, key[1], lambda race: race.log(key), margin)
+        verdict = found and replace(found, remarks=remarks(design, *key[:2]))
     if design.at_once and (fitted is None or fitted.method == SEARCHES):
-        verdict = RowVerdict(FEW_ROUNDS, f"{design.at_once.nodes.fewest_rounds} rounds needed")
+        verdict = too_few_rounds(design, design.at_once.nodes.fewest_rounds)
     row = replace(row, estimate=fitted.estimate if fitted else None, verdict=verdict)
     return CandidateRow(row, design, fitted)
 

@@ -16,7 +16,8 @@ from statistics import fmean
 
 from esbench.comparison.effects import Design, fit_tasks
 from esbench.comparison.metrics import Race
-from esbench.comparison.model import FASTER, SLOWER, THESE_NODES, Cause, Row, TaskCauses
+from esbench.comparison.model import Cause, Row, TaskCauses
+from esbench.comparison.reasons import FASTER, SLOWER, UNCLEAR
 from esbench.comparison.stats import adjusted
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.measure.verdict import SAMPLED_TOOK, TOOK
@@ -26,6 +27,7 @@ from esbench.record.model import TaskResult
 _SMALLEST = math.log(1.1)  # a smaller change of a figure explains nothing
 _SHOWN, _SHOWN_METHODS = 4, 2  # of a task
 _FEW_TIMES = 5.0  # a larger change is said by both figures, not in percent
+_LEANING = 0.9  # of an interval
 _HOT_POINTS = 10.0  # percent of the snapshots of a thread pool
 
 _CONSEQUENCE, _COST = 1, 2
@@ -147,8 +149,8 @@ _MOVERS = (
 def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
     """Yield, for each task with a primary row that changed, what else moved with it.
 
-    Only what moved in the row's direction, by 10 % at least, and not by chance. Figures of nodes that
-    both sides shared are left out.
+    Of a row that is unclear, only if nine tenths of its interval lie on one side. Only what moved in the row's
+    direction, by 10 % at least, and not by chance. Figures of nodes that both sides shared are left out.
     """
     seen, shared_nodes = set(), design.shares_nodes
     for row in rows:
@@ -162,11 +164,19 @@ def causes(design: Design, rows: Iterable[Row]) -> Iterator[TaskCauses]:
 
 
 def _is_worse(row: Row) -> bool | None:
-    """True if the contender's figure is worse, None if that is not known. On nodes that are the same in all rounds an
-    interval without zero says so of these."""
-    if row.kind == THESE_NODES and row.estimate is not None and not row.estimate.low <= 1 <= row.estimate.high:
-        return (row.estimate.ratio > 1) == (row.better == LOWER)
-    return row.kind == SLOWER if row.kind in (FASTER, SLOWER) else None
+    """True if the contender's figure is worse, None if that is not known.
+
+    An unclear row leans to one side if nine tenths of its interval lie there.
+    """
+    if row.word in (FASTER, SLOWER):
+        return row.word == SLOWER
+    if row.word != UNCLEAR or row.estimate is None:
+        return None
+    low, high = math.log(row.estimate.low), math.log(row.estimate.high)
+    above = max(0.0, min(1.0, high / (high - low))) if high > low else 0.0
+    if _LEANING > above > 1 - _LEANING or not low < high:
+        return None
+    return (above >= _LEANING) == (row.better == LOWER)
 
 
 def _moved(design: Design, label: str, movers: Sequence[_Mover], is_worse: bool) -> Iterator[Cause]:
@@ -220,8 +230,12 @@ def _frames(task: TaskResult) -> dict[str, float]:
 def text(found: TaskCauses) -> str:
     """Return what moved with a task in words: `term-query -18%: GC +240%, heap 62 -> 91 %`."""
     change = "" if found.percent is None else f" {found.percent:+{',.0f' if abs(found.percent) >= 100 else '.3g'}}%"
-    moved = ", ".join(map(_cause_text, found.causes)) or "nothing that was watched moved with it"
-    return f"{found.task}: {found.metric}{change}: {moved}"
+    return f"{found.task}: {found.metric}{change}: {moved_text(found)}"
+
+
+def moved_text(found: TaskCauses) -> str:
+    """Return what moved with a task: `GC +240%, heap 62 -> 91 %`."""
+    return ", ".join(map(_cause_text, found.causes)) or "nothing that was watched moved with it"
 
 
 def _cause_text(cause: Cause) -> str:

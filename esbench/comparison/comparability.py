@@ -20,7 +20,7 @@ from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecor
 _TOLD_ELSEWHERE = ("distribution", "version", "nodes", "heap_bytes", "java", "pids", "node_options")
 TASKS = "tasks"
 _RACE_KEYS = ("track", "track digest", "challenge", "seed", "test mode", "host", "esbench", TASKS)
-_RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "think time")
+_RATE_KEYS = ("schedule", "target rate", "target unit", "stages", "ramp up", "ramp down", "think time", "think times")
 SEARCHED_TASK, OBJECTIVES, WHILE = "searched task", "objectives", "while"
 _TASK_KEYS = ("operation", "loop", "clients", "workers", *_RATE_KEYS, "slices")
 CORPUS, NODE_HOST, ANSWERS = "corpus", "node host", "answers"
@@ -243,7 +243,7 @@ def _node_host(node: NodeFacts) -> str:
 def _task_facts(task: TaskResult) -> dict[str, Any]:
     return {
         "operation": task.operation_type,
-        "parameters": task.params_digest,
+        "parameters digest": task.params_digest[:12],
         "loop": task.loop,
         "clients": task.clients,
         "workers": task.workers,
@@ -252,7 +252,9 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
         "target unit": task.target_unit,
         "stages": [f"{each.duration_s:g} s at {each.rate_per_s:g} {each.unit}/s" for each in task.stages],
         "ramp up": task.ramp_up_s,
+        "ramp down": task.ramp_down_s,
         "think time": task.think_time_s,
+        "think times": task.think_spread,
         "slices": _slices(task),
     }
 

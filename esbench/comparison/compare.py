@@ -16,7 +16,7 @@ from esbench.comparison.capacities import capacity_rows
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
 from esbench.comparison.metrics import CAPACITY, min_effect, primary_keys, races_of
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
-from esbench.comparison.nodes import NodesOfRounds
+from esbench.comparison.nodes import NodesOfRounds, these_clusters
 from esbench.comparison.notices import Repeated, merged, place, repeated
 from esbench.comparison.preconditions import is_idle_measured
 from esbench.comparison.rows import candidate_rows, speed_ratio
@@ -39,11 +39,18 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         sides = (baseline, contender) if at_once is None else (at_once.baseline, at_once.contender)
         own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
         races, count = races_of([record for side in sides for record in side.records]), len(baseline.records)
-        design = Design(races[:count], races[count:], places_in_session(*sides), history, at_once)
         compared = _without_search(sides[0]), _without_search(sides[1])
         answered = answers.task_answers(*compared, options.answers)
+        clusters = these_clusters(
+            baseline.records,
+            contender.records,
+            [each.task for each in answered if each.documents],
+            hosts_may_differ=comparability.NODE_HOST in options.allow,
+            documents_may_differ=comparability.ANSWERS in options.allow,
+        )
+        design = Design(races[:count], races[count:], places_in_session(*sides), history, at_once, clusters)
         differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)
-        rows = (*capacity_rows(design, differences), *candidate_rows(design, differences, own))
+        rows = (*capacity_rows(design, differences, own), *candidate_rows(design, differences, own))
         judged_together.append((sides, design, differences, answered, rows))
     family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
     tested = sum(candidate.waits for candidate in family)

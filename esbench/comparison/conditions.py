@@ -8,14 +8,19 @@ from dataclasses import dataclass
 
 from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.metrics import PRIMARY_METRICS
-from esbench.comparison.model import DECIDED, ERRORS, SLOWER, Comparison, Row
+from esbench.comparison.model import Comparison, Row
+from esbench.comparison.reasons import CLUSTERS, SLOWER
 from esbench.comparison.verdicts import SIGNIFICANT
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 from esbench.record.figures import HIGHER, LOWER, judged_objectives
 
-_CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw)?\s*")
-_SAY = 'say slower, answers, objectives, "p99>+10%", "throughput<-5%", or with :raw at the end; --fail-on once for each'
+_CHANGE = re.compile(r"\s*([a-z][a-z0-9. ]*?)\s*([<>])\s*([+-]?[0-9]*\.?[0-9]+)\s*%\s*(:raw|:these-clusters)?\s*")
+_THESE_CLUSTERS = ":these-clusters"
+_SAY = (
+    'say slower, answers, objectives, "p99>+10%", "throughput<-5%", or with :raw or :these-clusters at the end; '
+    "--fail-on once for each"
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class Condition:
     `text` is the condition as typed. `metric` is a metric or its first words, in lower case ("p99", "p50 latency",
     "throughput"), empty for a `word`: "slower", "answers" or "objectives". The condition holds if the change exceeds
     `percent` in the direction of `sign` (1: above, -1: below). `raw`: whether or not the change is significant.
+    `of_clusters`: also by verdicts on these clusters, as they are now.
     """
 
     text: str
@@ -33,6 +39,7 @@ class Condition:
     sign: int = 1
     percent: float = 0.0
     raw: bool = False
+    of_clusters: bool = False
 
     def concerns(self, row: Row) -> bool:
         """True if the condition applies to the row: its metric matches and, unless `raw`, it is primary.
@@ -51,9 +58,11 @@ class Condition:
         That is a slower row or, for a metric, a change that is large enough and, unless `raw`, significant (adjusted p
         below 0.05). If only the contender missed its target rate, the figure is worse than any, whatever `percent` is.
         """
+        if not self.raw and self._leaves_aside(row):
+            return False
         if self.word:
-            return row.kind == SLOWER
-        if row.kind == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
+            return row.word == SLOWER
+        if row.word == SLOWER and row.estimate is None:  # the rate was missed: the figure is worse than any
             return row.better == (LOWER if self.sign > 0 else HIGHER)
         if row.diff_percent is None or not self.sign * row.diff_percent > self.sign * self.percent:
             return False
@@ -61,11 +70,29 @@ class Condition:
         return self.raw or (p is not None and p < SIGNIFICANT)
 
     def undecided(self, row: Row) -> bool:
-        """True if a row for which the condition does not hold leaves open whether it would: its verdict decides
-        nothing, or (`raw`) its change is unknown."""
+        """True if a row for which the condition does not hold leaves open whether it would: its verdict has no basis,
+        or is about these clusters alone, or (`raw`) its change is unknown.
+
+        A percentile that lacks requests leaves only conditions on it open, not those on every row.
+        """
         if self.raw:
             return row.diff_percent is None and row.diff != 0
-        return row.kind not in DECIDED or row.kind == ERRORS
+        if row.verdict is None or self._leaves_aside(row):
+            return True
+        reason = row.verdict.reason
+        return not reason.has_basis and not (self.word and reason.only_if_asked)
+
+    def why_open(self, row: Row) -> str:
+        """Return in brackets why a row leaves the condition open; "" if it has no verdict."""
+        if row.verdict is None:
+            return ""
+        if self._leaves_aside(row):
+            return f" ({row.verdict.word} on these clusters, which {self.text}{_THESE_CLUSTERS} counts)"
+        return f" ({row.verdict.word}: {row.verdict.sentence})"
+
+    def _leaves_aside(self, row: Row) -> bool:
+        """True if a row's verdict is about these clusters, and the condition about the sides."""
+        return row.verdict is not None and row.verdict.reason.scope == CLUSTERS and not self.of_clusters
 
 
 @dataclass(frozen=True)
@@ -79,16 +106,20 @@ class Outcome:
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition of `--fail-on`: slower, answers, objectives, "p99>+10%", "throughput<-5%:raw".
+    """Parse a condition of `--fail-on`: slower, answers, objectives, "p99>+10%", "throughput<-5%:raw",
+    slower:these-clusters.
 
     Raises UsageError if the text is not a condition, or names a metric that has no verdicts without `:raw`.
     """
     if (word := text.strip().lower()) in (SLOWER, ANSWERS, OBJECTIVES):
         return Condition(text, word=word)
+    if word == f"{SLOWER}{_THESE_CLUSTERS}":
+        return Condition(text, word=SLOWER, of_clusters=True)
     match = _CHANGE.fullmatch(text.lower())
     if match is None:
         raise UsageError(f'"{text}" is not a condition', where="--fail-on", hint=_SAY)
-    metric, sign, percent, raw = match.groups()
+    metric, sign, percent, kind = match.groups()
+    raw = kind == ":raw"
     metric = metric.removeprefix("mean ")
     if not raw and not any(_begins(each, metric) for each in PRIMARY_METRICS):
         raise UsageError(
@@ -96,7 +127,8 @@ def parse_condition(text: str) -> Condition:
             where=f"--fail-on={text}",
             hint=f'judged are {", ".join(map(_name, PRIMARY_METRICS))}; of any other figure say "{text}:raw"',
         )
-    return Condition(text, metric, sign=1 if sign == ">" else -1, percent=float(percent), raw=bool(raw))
+    of_clusters = kind == _THESE_CLUSTERS
+    return Condition(text, metric, "", 1 if sign == ">" else -1, float(percent), raw, of_clusters)
 
 
 def _name(metric: str) -> str:
@@ -139,5 +171,4 @@ def _open(condition: Condition, rows: list[Row]) -> Iterator[str]:
         yield "no such row"
     for row in rows:
         if not condition.holds(row) and condition.undecided(row):
-            kind = f" ({row.verdict.kind})" if row.verdict is not None else ""
-            yield f"{row.metric} of {row.task}{kind}"
+            yield f"{row.metric} of {row.task}{condition.why_open(row)}"

@@ -12,7 +12,7 @@ from statistics import correlation, fmean
 from esbench.comparison import stats
 from esbench.comparison.metrics import Race
 from esbench.comparison.model import HISTORY, INDEPENDENT, INTERLEAVED, PAIRED, SECTIONS, Estimate, Side
-from esbench.comparison.nodes import kept_apart, share_nodes
+from esbench.comparison.nodes import TheseClusters, share_nodes
 from esbench.comparison.side_by_side import SideBySide
 
 _MOST_CORRELATED = 0.5  # of side and place: ABAB has 0.45, AABB 0.89
@@ -24,7 +24,7 @@ class Design:
 
     `places`: each race's place in the session, baseline first, if the sides took turns in one session, else None.
     `history`: earlier races of the baseline's setup, in their order, one of each session. `at_once`: None unless both
-    sides were raced at once.
+    sides were raced at once. `clusters`: None unless the races tell of two clusters of the user alone.
     """
 
     baseline: tuple[Race, ...]
@@ -32,6 +32,7 @@ class Design:
     places: tuple[int, ...] | None
     history: tuple[Race, ...] = ()
     at_once: SideBySide | None = None
+    clusters: TheseClusters | None = None
 
     @property
     def rounds(self) -> tuple[tuple[Race, Race], ...]:
@@ -70,11 +71,6 @@ class Design:
     def shares_nodes(self) -> bool:
         """True if both sides used the same nodes at once, so that figures of nodes are no side's."""
         return share_nodes(*([race.record for race in races] for races in (self.baseline, self.contender)))
-
-    @property
-    def has_kept_nodes(self) -> bool:
-        """True if a side had the same nodes of the user in all races, and the other side others."""
-        return kept_apart(*([race.record for race in races] for races in (self.baseline, self.contender)))
 
     @property
     def has_fresh_nodes(self) -> bool:
@@ -189,6 +185,18 @@ def round_differences(design: Design, log: Callable[[Race], float | None]) -> tu
     logs = [(log(one), log(other)) for one, other in design.rounds]
     known = tuple(other - one for one, other in logs if one is not None and other is not None)
     return known if len(known) == len(logs) else ()
+
+
+def differences_of_turns(design: Design, log: Callable[[Race], float | None]) -> tuple[float, ...]:
+    """Return the difference of `log` between the sides in each round that has a race of both, in their order; empty if
+    the races are in no rounds, or one has no value."""
+    sides = [
+        {race.record.session.round: log(race) for race in races if race.record.session is not None}
+        for races in (design.baseline, design.contender)
+    ]
+    both = [(sides[0][number], sides[1][number]) for number in sorted(sides[0].keys() & sides[1].keys())]
+    known = tuple(other - one for one, other in both if one is not None and other is not None)
+    return known if len(known) == len(both) else ()
 
 
 def last_of_sessions(races: Sequence[Race]) -> tuple[Race, ...]:

@@ -25,7 +25,7 @@ _PRIMARY = {"closed": (THROUGHPUT, "p99 service time"), "open": ("p50 latency", 
 PRIMARY_METRICS = (*dict.fromkeys(metric for metrics in _PRIMARY.values() for metric in metrics), CAPACITY)
 _SHOWN = {"closed": (), "open": ("p50 service time", "p99 service time")}
 _RANK = re.compile(r"p(\d+(?:\.\d+)?)")
-_NS_PER_MS = 1e6
+NS_PER_MS = 1e6
 
 Key = tuple[str, str, str]  # metric, task, unit
 
@@ -189,7 +189,7 @@ def seconds_beyond(race: Race, keys: Iterable[Key], lines: Iterable[SecondLine])
     for key in keys:
         percentile, figure = Percentile.of(key[0]), race.figures.get(key)
         if percentile is not None and figure is not None:
-            beyond = (percentile.measure.name, round(figure.value * _NS_PER_MS))
+            beyond = (percentile.measure.name, round(figure.value * NS_PER_MS))
             waiting.setdefault(race.tasks[key[1]].name, {})[key] = beyond
     phases = {task.name: measured_phase(task) for task in race.tasks.values()}
     found: dict[Key, set[int] | None] = {key: None for percentiles in waiting.values() for key in percentiles}
@@ -238,5 +238,5 @@ def sections(task: TaskResult, metric: str, lines: Iterable[SecondLine]) -> tupl
     for each in counts:
         if _beyond(each.count, percentile) < FEWEST_BEYOND:
             return None
-        found.append(math.log(percentiles_ns(each, (percentile.rank,))[percentile.rank] / _NS_PER_MS))
+        found.append(math.log(percentiles_ns(each, (percentile.rank,))[percentile.rank] / NS_PER_MS))
     return tuple(found)

@@ -1,5 +1,4 @@
-"""The data model of comparisons, as frozen values: sides, options, differences, rows and verdicts, the latter by their
-displayed names."""
+"""The data model of comparisons, as frozen values: sides, options, differences, rows and verdicts."""
 
 from __future__ import annotations
 
@@ -7,21 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from esbench.comparison.reasons import Reason
 from esbench.record.answers import Line
 from esbench.record.figures import NEITHER, Figure, Notice
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine
-
-FASTER, SLOWER, SAME, UNDECIDED = "faster", "slower", "same", "~"
-UNUSABLE, ERRORS, ANSWERS_DIFFER = "!", "! errors", "answers differ"
-RECALL_UNKNOWN = "recall unknown"
-FEW_EVENTS, TOO_SHORT = "few events", "too short"
-WITHIN_RACE, SESSION_ONLY = "within-race only", "session-only"
-DRIVER_LAG = "driver lag"
-FEW_ROUNDS, THESE_NODES, BUSY_BESIDE, OVERLAP = "few rounds", "these nodes", "busy beside", "overlap"
-SHORT_SLICES = "slices too short"
-# Verdicts that state something about the two sides: the others have no basis for it.
-DECIDED = (FASTER, SLOWER, SAME, UNDECIDED, ERRORS)
 
 PAIRED, INTERLEAVED, HISTORY = "paired", "interleaved", "history"
 SECTIONS, SEARCHES, INDEPENDENT = "sections", "searches", "independent"
@@ -139,17 +128,46 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RowVerdict:
-    """The verdict of a row; `note` is a reason or advice.
+    """The verdict of a row by its reason.
 
-    `kind`: faster, slower, same, ~ (undecided), ! (unusable), ! errors, answers differ; or the missing basis: recall
-    unknown, few events, too short, within-race only, session-only, driver lag; of sides raced at once: few rounds,
-    these nodes, busy beside, overlap, slices too short.
-    `p` is adjusted for the rows and the looks; None if the row was not tested.
+    `detail` and `remedy` say with the row's figures and options what the reason's sentence and remedy say of any row;
+    "" where they say enough. `remarks`: what else to know of the row. `p` is adjusted for the rows and the looks; None
+    if the row was not tested.
     """
 
-    kind: str
-    note: str = ""
+    reason: Reason
+    detail: str = ""
+    remedy: str = ""
     p: float | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """One of the five verdicts: faster, slower, same, unclear, not judged."""
+        return self.reason.verdict
+
+    @property
+    def for_programs(self) -> dict[str, str | bool]:
+        """The verdict as JSON, CSV and JUnit have it, by key; the last one is the word of version 1."""
+        reason = self.reason
+        return {
+            "verdict": reason.verdict,
+            "reason": reason.code,
+            "has_basis": reason.has_basis,
+            "scope": reason.scope,
+            "verdict_v1": reason.v1,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """The detail, or else the reason's sentence."""
+        return self.detail or self.reason.sentence
+
+    @property
+    def note(self) -> str:
+        """The detail, its remedy in brackets, and the remarks, as one text."""
+        detail = f"{self.detail} ({self.remedy})" if self.detail and self.remedy else self.detail or self.remedy
+        return "; ".join(filter(None, [detail, *self.remarks]))
 
 
 @dataclass(frozen=True)
@@ -186,9 +204,9 @@ class Row:
         return next((figure.better for figure in self.figures), NEITHER)
 
     @property
-    def kind(self) -> str:
-        """The kind of its verdict; "" without one."""
-        return self.verdict.kind if self.verdict is not None else ""
+    def word(self) -> str:
+        """The word of its verdict; "" without one."""
+        return self.verdict.word if self.verdict is not None else ""
 
     @property
     def diff(self) -> float | None:

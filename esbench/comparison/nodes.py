@@ -1,16 +1,19 @@
-"""The nodes of two sides that were raced at once: shared, kept over the rounds, or fresh in each of them. Pure."""
+"""The nodes of two sides: shared, kept over the rounds, or fresh in each of them. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from esbench.record.index_prefix import index_prefix
+from esbench.comparison.model import RowVerdict
+from esbench.comparison.reasons import FASTER, OTHER_DOCUMENTS, OTHER_HOSTS, SAME, SLOWER
+from esbench.record.index_prefix import index_prefix, without_prefix
 from esbench.record.model import HTTP, RaceRecord
 
 OF_OTHERS = ("benchmark-only", HTTP)  # the pipelines of servers that esbench did not start
 FEWEST_ROUNDS, FEWEST_ON_ONE_NODE = 6, 4
+_RESTARTS = "starts of one node differ by about 5 %, so less than 10 % may go with a restart"
 Rounds = Sequence[tuple[RaceRecord, RaceRecord]]
 
 
@@ -37,6 +40,39 @@ class NodesOfRounds:
         return FEWEST_ON_ONE_NODE if self.shared else FEWEST_ROUNDS
 
 
+@dataclass(frozen=True)
+class TheseClusters:
+    """Two clusters that every round had, and that esbench did not start: what is said of them holds for no others.
+
+    `baseline` and `contender` are their addresses. `on_other_hosts`: they share no host, which was not allowed.
+    `other_documents`: they hold different documents although each race wrote as many; `of_tasks`: the tasks that read
+    indices with different numbers of documents.
+    """
+
+    baseline: str
+    contender: str
+    on_other_hosts: bool = False
+    other_documents: bool = False
+    of_tasks: tuple[str, ...] = ()
+
+    def refusal(self, label: str) -> RowVerdict | None:
+        """Return why a task's figures say nothing of the clusters; None if they do."""
+        if self.on_other_hosts:
+            return RowVerdict(OTHER_HOSTS)
+        if self.other_documents or label in self.of_tasks:
+            return RowVerdict(OTHER_DOCUMENTS)
+        return None
+
+    def verdict(self, found: RowVerdict) -> RowVerdict:
+        """Return a verdict on the sides as one on these clusters."""
+        reason = found.reason.of_these_clusters
+        if found.word not in (FASTER, SLOWER, SAME) or not reason.has_basis:
+            return replace(found, reason=reason)
+        says = {FASTER: "is faster than", SLOWER: "is slower than", SAME: "is as fast as"}[found.word]
+        text = f"{self.contender} {says} {self.baseline} as they run now; {_RESTARTS}"
+        return replace(found, reason=reason, detail=text)
+
+
 def nodes_of(rounds: Rounds) -> NodesOfRounds:
     """Return what is known of the nodes of two sides' rounds."""
     sides = list(zip(*rounds, strict=True))
@@ -58,6 +94,45 @@ def kept_apart(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> bool
     """True if a side had the same nodes in all of its races, which esbench did not start, and the other side others:
     whatever distinguishes these nodes is in every race."""
     return not _have_common_nodes(ours, theirs) and (_are_kept(ours) or _are_kept(theirs))
+
+
+def these_clusters(
+    ours: Sequence[RaceRecord],
+    theirs: Sequence[RaceRecord],
+    of_tasks: Iterable[str],
+    *,
+    hosts_may_differ: bool,
+    documents_may_differ: bool,
+) -> TheseClusters | None:
+    """Return the clusters of two sides if these are all that their races can tell of (`kept_apart`), else None.
+
+    `of_tasks`: the tasks that read indices with different numbers of documents.
+    """
+    if not kept_apart(ours, theirs):
+        return None
+    one, other = (", ".join(sorted(_hosts(records))) for records in (ours, theirs))
+    hosts = [_addresses(side) for side in (ours, theirs)]
+    apart = all(hosts) and hosts[0].isdisjoint(hosts[1]) and not hosts_may_differ
+    if documents_may_differ:
+        return TheseClusters(one, other, apart)
+    return TheseClusters(one, other, apart, _hold_other_documents(ours[-1], theirs[-1]), tuple(of_tasks))
+
+
+def _hold_other_documents(one: RaceRecord, other: RaceRecord) -> bool:
+    """True if indices of the same name hold another number of documents, and not because tasks wrote more of them."""
+    written = [[(task.name, task.units) for task in race.tasks if task.unit == "docs"] for race in (one, other)]
+    if written[0] != written[1]:
+        return False
+    ours, theirs = (dict(_documents(race)) for race in (one, other))
+    return any(ours[name] != theirs[name] for name in ours.keys() & theirs.keys())
+
+
+def _documents(record: RaceRecord) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield the number of documents at the end of a race by cluster and index, without the race's prefix."""
+    for name, cluster in record.clusters.items():
+        for index, facts in without_prefix(cluster.indices, index_prefix(record.track_params)).items():
+            if isinstance(count := facts.get("documents"), int):
+                yield (name, index), count
 
 
 def _are_kept(records: Sequence[RaceRecord]) -> bool:

@@ -64,7 +64,7 @@ class DuelPlan:
     `spread`: between and within these rounds; `rows`: the number of rows judged together; `fewest_rounds`: those that a
     verdict needs. `counted_ratio`: the change that verdicts count from on. `raced` has tasks as long as they were,
     `best` as long as settles most in a given time. `keeps_nodes`: the sides had the same nodes in all rounds, each its
-    own, so that no number of rounds gives a verdict. `unsteady`: the tasks of which two thirds were cut as warmup, as
+    own, so that verdicts are on these alone. `unsteady`: the tasks of which two thirds were cut as warmup, as
     no shorter one was seen to be enough. `notices`: those on figures that must not be used or compared.
     """
 

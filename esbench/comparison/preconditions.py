@@ -11,16 +11,19 @@ from statistics import fmean
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, round_differences
 from esbench.comparison.metrics import CAPACITY, THROUGHPUT, Percentile, Race, measured_s, other_fault
-from esbench.comparison.model import (
+from esbench.comparison.model import CompareOptions, RowVerdict
+from esbench.comparison.reasons import (
     BUSY_BESIDE,
-    ERRORS,
+    CHECK,
     FASTER,
+    MISSING,
+    MORE_ERRORS,
     OVERLAP,
+    RATE_FASTER,
+    RATE_MISSED,
+    RATE_SLOWER,
     SHORT_SLICES,
-    SLOWER,
-    UNUSABLE,
-    CompareOptions,
-    RowVerdict,
+    Reason,
 )
 from esbench.measure.measures import LATENCY
 from esbench.record.capacity import CapacitySearch
@@ -30,6 +33,8 @@ from esbench.record.model import TaskResult
 _SATURATED = 0.8
 _MOST_OVERLAP = 0.01  # of a side's requests
 _RELAXATIONS = 10
+_LONGEST_SLICE_S = 60
+ON_THIS_NODE = "on this node"
 _ROOM = 1.1  # of advised slices: requests of the next round may take longer
 _FEWEST_IN_TURNS = 4  # races of a side: identical ones that miss a rate by chance do so on one side alone in 1 of 128
 
@@ -42,29 +47,30 @@ def tasks_of(races: Sequence[Race], label: str) -> list[TaskResult]:
 def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict | None:
     """Return the verdict that follows from the races' checks alone; None if the task's figures may be compared.
 
-    It is `!`, or, if only one side missed its target rate, in all of its races, and the sides took turns or were raced
-    at once often enough, on nodes that stand for others, `faster` or `slower` (`! errors` if the gain has more errors).
+    That is "not judged", or, if only one side missed its target rate, in all of its races, and the sides took turns or
+    were raced at once often enough, on nodes that stand for others, `faster` or `slower` (not judged if the gain has
+    more errors).
     """
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
-        return RowVerdict(UNUSABLE, "missing in some of the races")
+        return RowVerdict(MISSING, "missing in some of the races")
     if fault := next(filter(None, map(other_fault, (*ours, *theirs))), ""):
-        return RowVerdict(UNUSABLE, fault)
+        return RowVerdict(CHECK, fault)
     missed = [{missed_target(task) for task in tasks} for tasks in (ours, theirs)]
     if missed == [{False}, {False}]:
         return None
     if missed not in ([{True}, {False}], [{False}, {True}]):
-        return RowVerdict(UNUSABLE, "overloaded: latency undefined")
+        return RowVerdict(RATE_MISSED, "overloaded: latency undefined")
     baseline_missed = missed == [{True}, {False}]
     reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
     if not _counts(design, label):  # what a few races or one node missed, the next ones may reach
-        return RowVerdict(UNUSABLE, reached)
-    return unless_errors(RowVerdict(FASTER if baseline_missed else SLOWER, reached), ours, theirs, options)
+        return RowVerdict(RATE_MISSED, reached)
+    return unless_errors(RowVerdict(RATE_FASTER if baseline_missed else RATE_SLOWER, reached), ours, theirs, options)
 
 
 def _counts(design: Design, label: str) -> bool:
     """True if what all races of one side did, and none of the other, is a fact about the sides."""
-    if not design.has_turns(label) or design.has_kept_nodes:
+    if not design.has_turns(label) or design.clusters is not None:
         return False
     if design.at_once is not None:
         return len(design.rounds) >= design.at_once.nodes.fewest_rounds
@@ -74,17 +80,17 @@ def _counts(design: Design, label: str) -> bool:
 def unless_errors(
     verdict: RowVerdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
 ) -> RowVerdict:
-    """Return `! errors` in place of a gain if the side that gained has more errors, else the verdict as it is.
+    """Return no verdict in place of a gain if the side that gained has more errors, else the verdict as it is.
 
     `verdict` is faster or slower; `ours` are the task's results on the baseline, `theirs` those on the contender, in
     the order of the races.
     """
-    side, gaining, other = ("contender", theirs, ours) if verdict.kind == FASTER else ("baseline", ours, theirs)
+    side, gaining, other = ("contender", theirs, ours) if verdict.word == FASTER else ("baseline", ours, theirs)
     rise = _error_rise(other, gaining, options)
     if rise is None:
         return verdict
-    note = f"{verdict.kind}, with {rise * 100:.2f} points more errors of the {side}"
-    return RowVerdict(ERRORS, "; ".join(filter(None, [note, verdict.note])), verdict.p)
+    text = f"{verdict.word}, with {rise * 100:.2f} points more errors of the {side}"
+    return RowVerdict(MORE_ERRORS, "; ".join(filter(None, [text, verdict.detail])), p=verdict.p)
 
 
 def saturation(design: Design, metric: str, label: str) -> str:
@@ -103,10 +109,10 @@ def saturation(design: Design, metric: str, label: str) -> str:
 class Leak:
     """Work of a side in the slices of the other, which may have moved the logarithm of their ratio by `log` at most.
 
-    `kind` is the verdict of a row that has none because of it; `text` says what leaked, `remedy` what helps.
+    `reason` is that of a row that has no verdict because of it; `text` says what leaked, `remedy` what helps.
     """
 
-    kind: str
+    reason: Reason
     log: float
     text: str
     remedy: str
@@ -114,7 +120,7 @@ class Leak:
     @property
     def verdict(self) -> RowVerdict:
         """The verdict of a row that has none because of it."""
-        return RowVerdict(self.kind, f"{self.text}: {self.remedy}")
+        return RowVerdict(self.reason, self.text, self.remedy)
 
 
 def leak(design: Design, label: str, margin: float) -> Leak | None:
@@ -139,7 +145,17 @@ def _overlap(sides: Sequence[Sequence[TaskResult]]) -> Leak | None:
     if overlap <= _MOST_OVERLAP:
         return None
     text = f"{overlap * 100:.1f}% of a side's requests in flight in the other's slices"
-    return Leak(OVERLAP, 2 * overlap, text, "longer --slice-gap")
+    return Leak(OVERLAP, 2 * overlap, text, _longer_gap(sides))
+
+
+def _longer_gap(sides: Sequence[Sequence[TaskResult]]) -> str:
+    """Return the option with which 99 % of a side's requests end in the gap after the slice that they began in."""
+    tasks = [task for side in sides for task in side if task.slices is not None]
+    longest_ms = max((task.service_time_ms or {}).get("p99", math.inf) for task in tasks)
+    gap_s = max(task.slices.gap_s for task in tasks if task.slices is not None)
+    if not math.isfinite(longest_ms):
+        return "longer --slice-gap"
+    return f"--slice-gap={math.ceil(max(2 * gap_s, gap_s + longest_ms / 1000) * 10) * 100}ms"
 
 
 def _busy_beside(design: Design, label: str, sides: Sequence[Sequence[TaskResult]], margin: float) -> Leak | None:
@@ -152,18 +168,26 @@ def _busy_beside(design: Design, label: str, sides: Sequence[Sequence[TaskResult
         return None
     ours, theirs = (fmean(ratio for ratio in map(_beside_ratio, tasks) if ratio is not None) for tasks in sides)
     text = f"its nodes' CPU in the other side's slices: baseline {ours * 100:.1f}%, contender {theirs * 100:.1f}%"
-    return Leak(BUSY_BESIDE, difference, text, "longer slices (--slice), or wait for merges")
+    return Leak(
+        BUSY_BESIDE, difference, text, _longer_slices(design.at_once.tasks[label].slice_s, 4 * difference / margin)
+    )
+
+
+def _longer_slices(slice_s: float, times: float) -> str:
+    """Return the option with which work that follows each slice is a part of it that is smaller by `times`."""
+    needed_s = math.ceil(slice_s * times)
+    return f"--slice={needed_s}s" if needed_s <= _LONGEST_SLICE_S else "wait for merges before the task"
 
 
 def of_slices(design: Design, metric: str, label: str) -> RowVerdict | None:
-    """Return `slices too short` for a throughput whose requests are too long for the slices it was raced in."""
+    """Return the verdict of a throughput whose requests are too long for the slices it was raced in; None of others."""
     if metric != THROUGHPUT or design.at_once is None or not design.has_short_slices(label):
         return None
     task = design.at_once.tasks[label]
     if task.shortest_s <= task.slice_s:
-        return RowVerdict(SHORT_SLICES, "ended before a slice was over: more documents, or a shorter --slice")
+        return RowVerdict(SHORT_SLICES, "ended before a slice was over", "more documents, or a shorter --slice")
     needed = f"--slice={math.ceil(_ROOM * task.shortest_s)}s"
-    return RowVerdict(SHORT_SLICES, f"its requests are too long for slices of {task.slice_s:g} s: {needed}")
+    return RowVerdict(SHORT_SLICES, f"its requests are too long for slices of {task.slice_s:g} s", needed)
 
 
 def is_idle_measured(design: Design) -> bool:
@@ -174,9 +198,9 @@ def is_idle_measured(design: Design) -> bool:
     return all(task.slices is not None and task.slices.cpu_s for task in tasks)
 
 
-def remarks(design: Design, metric: str, label: str) -> str:
-    """Return the notes beside a row's verdict, with semicolons between them."""
-    return "; ".join(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
+def remarks(design: Design, metric: str, label: str) -> tuple[str, ...]:
+    """Return the notes beside a row's verdict."""
+    return tuple(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
 
 
 def _has_no_estimate(search: CapacitySearch | None) -> bool:
@@ -188,7 +212,7 @@ def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     if design.at_once is None or not (metric == CAPACITY or design.is_at_once(label)):
         return
     if design.at_once.nodes.shared and design.at_once.nodes.kept:
-        yield "on this node"
+        yield ON_THIS_NODE
     if metric == CAPACITY:
         searches = [[race.record.capacity for race in pair] for pair in design.rounds]
         if bounds := sum(any(_has_no_estimate(each) for each in pair) for pair in searches):

@@ -81,15 +81,17 @@ class SideResolver:
         return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
 
     def notices(self, sides: Sequence[Side]) -> tuple[Notice, ...]:
-        """Return the notices about the stored sides: sessions that are not complete, races whose seconds are
-        missing."""
+        """Return the notices about the stored sides: sessions that were changed, or are not complete; races whose
+        seconds are missing."""
         return (*self.unfinished(sides), *self._without_seconds(sides))
 
     def unfinished(self, sides: Sequence[Side], they_are: str = "not compared") -> Iterator[Notice]:
-        """Yield a notice for each session of the sides that has races to come. `they_are` says what happens without
-        them."""
+        """Yield a notice for each session of the sides whose file was changed, or that has races to come. `they_are`
+        says what happens without them."""
         for name in dict.fromkeys(side.session for side in sides if side.session):
             session = self._sessions.load(name)
+            if session.damage:
+                yield Notice(session.damage)
             if session.left:
                 text = f"{len(session.left)} of the {len(session.races)} races of session {name} are not complete"
                 yield Notice(f"{text}, and {they_are}")
@@ -125,7 +127,9 @@ class SideResolver:
             except (RecordError, UsageError) as error:
                 notices.append(Notice(f"the earlier race {entry.race_id} is left out: {error}"))
                 continue
-            if comparability.same_setup(record, first, allow):
+            if record.damage:
+                notices.append(Notice(f"the earlier race {entry.race_id} is left out: {record.damage}"))
+            elif comparability.same_setup(record, first, allow):
                 found.append(record)
                 sessions.add(session)
             if len(found) == _MOST_HISTORY:

@@ -4,15 +4,25 @@ others wait."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from esbench.comparison import stats
 from esbench.comparison.comparability import ANSWERS
-from esbench.comparison.effects import Design, Fit, fit, fit_at_once, fit_tasks, round_differences
+from esbench.comparison.effects import (
+    Design,
+    Fit,
+    differences_of_turns,
+    fit,
+    fit_at_once,
+    fit_tasks,
+    round_differences,
+)
 from esbench.comparison.metrics import (
     FEWEST_BEYOND,
     FEWEST_SECONDS,
+    NS_PER_MS,
     SHORTEST_S,
     THROUGHPUT,
     Key,
@@ -29,17 +39,8 @@ from esbench.comparison.metrics import (
     typical,
 )
 from esbench.comparison.model import (
-    ANSWERS_DIFFER,
-    FEW_EVENTS,
-    FEW_ROUNDS,
     INTERLEAVED,
     PAIRED,
-    RECALL_UNKNOWN,
-    SESSION_ONLY,
-    THESE_NODES,
-    TOO_SHORT,
-    UNUSABLE,
-    WITHIN_RACE,
     CompareOptions,
     Difference,
     Estimate,
@@ -47,11 +48,29 @@ from esbench.comparison.model import (
     RowVerdict,
     SecondsOf,
 )
+from esbench.comparison.nodes import TheseClusters
 from esbench.comparison.preconditions import Leak, leak, of_checks, of_slices, remarks, tasks_of
+from esbench.comparison.reasons import (
+    ANSWERS_DIFFER,
+    NO_SECONDS,
+    NO_TURNS,
+    NO_VALUE,
+    NOT_COMPARABLE,
+    ONE_RACE,
+    OTHER_LOOP,
+    RECALL_UNKNOWN,
+    SHORT_FOR_TAIL,
+    SHORT_RACES,
+    TREND,
+)
+from esbench.comparison.settling import few_requests, of_tail, too_few_rounds
 from esbench.comparison.side_by_side import TAIL_FROM
 from esbench.measure.measures import LATENCY, SERVICE_TIME
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, by_task
+
+_FEWEST_OF_A_TREND = 4  # rounds: three leave one degree of freedom
+_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,12 @@ class CandidateRow:
     fitted: Fit | None = None
     work: Fit | None = None
     leak: Leak | None = None
+
+    @property
+    def clusters(self) -> TheseClusters | None:
+        """The clusters that the row is about, if rounds had the same two that esbench did not start."""
+        of_rounds = self.fitted is not None and self.fitted.method in (PAIRED, INTERLEAVED)
+        return self.design.clusters if of_rounds else None
 
     @property
     def waits(self) -> bool:
@@ -97,8 +122,8 @@ def speed_ratio(design: Design, differences: Sequence[Difference]) -> Estimate |
     signs = {}
     for key in _keys(design):
         metric, label, _ = key
-        tasks = tasks_of(design.races, label)
-        if forbidden & {"", label} or any(race.log(key) is None for race in design.races):
+        tasks = tasks_of(design.races, label)  # none of a part of a task
+        if not tasks or forbidden & {"", label} or any(race.log(key) is None for race in design.races):
             continue
         if design.without_seconds(label) or design.has_short_slices(label):
             continue
@@ -165,13 +190,15 @@ class _Candidates:
             return CandidateRow(row, design)
         if (unjudged := self._without_values(key, tasks)) is not None:
             return CandidateRow(replace(row, verdict=unjudged if row.is_primary else None), design)
-        row = replace(row, differences=self._differences(key))
+        row = self._with_values_of_sections(replace(row, differences=self._differences(key)))
         fitted = self._fit(key)
         if fitted is None:
             return CandidateRow(replace(row, verdict=self._without_basis(key) if row.is_primary else None), design)
         row = replace(row, estimate=fitted.estimate)
         if row.is_primary:
-            row = replace(row, verdict=beside_the_interval(design, fitted, remarks(design, metric, label)))
+            margin = math.log1p(min_effect(metric, self._options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes))
+            found = beside_the_interval(design, fitted, label, lambda race: race.log(key), margin)
+            row = replace(row, verdict=found and replace(found, remarks=remarks(design, metric, label)))
         percentile = Percentile.of(metric)
         is_latency = percentile is not None and percentile.measure is LATENCY
         work = self._fit((metric.replace(LATENCY.title, SERVICE_TIME.title), label, unit)) if is_latency else None
@@ -192,11 +219,23 @@ class _Candidates:
         tail = design.at_once.tasks[label].tails.get(metric)
         return round_differences(design, lambda race: race.log(key)) if tail is None else tail.differences
 
+    def _with_values_of_sections(self, row: Row) -> Row:
+        """Return a row; of a percentile that is compared section by section with the values that its ratio is of."""
+        at_once = self._design.at_once
+        if at_once is None or not row.differences or row.baseline is None or row.contender is None:
+            return row
+        tail = at_once.tasks[row.task].tails.get(row.metric)
+        if tail is None or tail.logs is None:
+            return row
+        values = (math.exp(log) / NS_PER_MS for log in tail.logs)
+        figures = (replace(of, value=value) for of, value in zip((row.baseline, row.contender), values, strict=True))
+        return replace(row, baseline=next(figures), contender=next(figures))
+
     def _without_values(self, key: Key, tasks: Sequence[TaskResult]) -> RowVerdict | None:
         """Return the verdict that is clear before values are compared; None if they can be compared."""
         metric, label, _ = key
         if len({is_primary(task, metric) for task in tasks}) > 1:
-            return RowVerdict(UNUSABLE, "a closed loop and an open loop")
+            return RowVerdict(OTHER_LOOP)
         design, options = self._design, self._options
         if missing := design.without_seconds(label):
             return _no_seconds_of(missing)
@@ -220,34 +259,25 @@ class _Candidates:
         return None if leaked is None else leaked.verdict
 
     def _of_events(self, key: Key) -> RowVerdict | None:
-        """Return `few events` if a percentile is based on too few samples or seconds in a race, `!` if its seconds are
-        missing."""
-        percentile = Percentile.of(key[0])
+        """Return the verdict of a percentile that is based on too few samples or seconds in a race, or whose seconds
+        are missing; None of others."""
+        metric, label, _ = key
+        percentile, design = Percentile.of(metric), self._design
         if percentile is None:
             return None
-        fewest = min(samples_beyond(race.tasks[key[1]], percentile) for race in self._design.races)
+        fewest = min(samples_beyond(race.tasks[label], percentile) for race in design.races)
         if fewest < FEWEST_BEYOND:
-            return RowVerdict(
-                FEW_EVENTS, f"too few requests: {max(0, fewest)} above it in a race, {FEWEST_BEYOND} needed"
-            )
-        if self._design.is_at_once(key[1]):
-            return self._of_tail(key)
+            return few_requests(design, metric, label)
+        if design.at_once is not None and design.is_at_once(label):
+            tail = design.at_once.tasks[label].tails.get(metric)
+            return few_requests(design, metric, label) if tail is not None and not tail.differences else None
         seconds = [beyond.get(key, FEWEST_SECONDS) for beyond in self._beyond]
         if None in seconds:
-            return _no_seconds_of(self._design.races[seconds.index(None)].record.race_id)
+            return _no_seconds_of(design.races[seconds.index(None)].record.race_id)
         if any(number < FEWEST_SECONDS for number in seconds if number is not None):
-            return RowVerdict(FEW_EVENTS, f"all slow requests of a race fall into fewer than {FEWEST_SECONDS} seconds")
+            text = f"all slow requests of a race fall into fewer than {FEWEST_SECONDS} seconds"
+            return few_requests(design, metric, label, text)
         return None
-
-    def _of_tail(self, key: Key) -> RowVerdict | None:
-        """Return `few events` if a percentile of sides raced at once has no difference in a section of a round."""
-        at_once = self._design.at_once
-        tail = at_once.tasks[key[1]].tails.get(key[0]) if at_once is not None else None
-        if tail is None or tail.differences:
-            return None
-        return RowVerdict(
-            FEW_EVENTS, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race's task"
-        )
 
     def _seconds_beyond(self, race: Race) -> dict[Key, int | None]:
         """Return the number of seconds in which samples lie beyond each percentile with enough samples; None if none
@@ -262,17 +292,18 @@ class _Candidates:
     def _without_basis(self, key: Key) -> RowVerdict:
         design, (metric, label, _) = self._design, key
         if design.at_once is not None and design.is_at_once(label):
-            return RowVerdict(FEW_ROUNDS, f"{design.at_once.nodes.fewest_rounds} rounds needed")
+            return too_few_rounds(design, design.at_once.nodes.fewest_rounds)
         if not design.single:
-            return RowVerdict(SESSION_ONLY, "race both sides in one session: esbench duel")
+            return RowVerdict(NO_TURNS, remedy="race both sides in one session: esbench duel")
         if not all(is_long(race.tasks[label]) for race in design.races):
-            return RowVerdict(TOO_SHORT, f"{SHORTEST_S} s at least, or several rounds a side")
+            return RowVerdict(SHORT_RACES, f"{SHORTEST_S} s at least, or several rounds a side", "esbench duel")
         for race in design.races:
             if not self._seconds.of(race.record, race.tasks[label].name):
                 return _no_seconds_of(race.record.race_id)
         if Percentile.of(metric) is None:
-            return RowVerdict(TOO_SHORT, "nothing was completed in a fifth of a race")
-        return RowVerdict(TOO_SHORT, f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race")
+            return RowVerdict(SHORT_RACES, "nothing was completed in a fifth of a race")
+        text = f"too few requests: fewer than {FEWEST_BEYOND} above it in a fifth of a race"
+        return RowVerdict(of_tail(SHORT_RACES, SHORT_FOR_TAIL, metric), text)
 
 
 def not_comparable(differences: Sequence[Difference], label: str) -> RowVerdict | None:
@@ -282,22 +313,39 @@ def not_comparable(differences: Sequence[Difference], label: str) -> RowVerdict 
     if keys == [ANSWERS]:
         unknown = found[0].unknown
         return RowVerdict(RECALL_UNKNOWN, unknown) if unknown else RowVerdict(ANSWERS_DIFFER)
-    return RowVerdict(UNUSABLE, f"not comparable: {', '.join(keys)}") if keys else None
+    allow = " ".join(f"--allow={key.replace(' ', '-')}" for key in keys)
+    return RowVerdict(NOT_COMPARABLE, f"not comparable: {', '.join(keys)}", allow) if keys else None
 
 
-def beside_the_interval(design: Design, fitted: Fit, notes: str) -> RowVerdict | None:
-    """Return the verdict of a row whose interval says nothing of the sides, with its notes; None if it is to be
-    judged."""
+def beside_the_interval(
+    design: Design, fitted: Fit, label: str, log: Callable[[Race], float | None], margin: float
+) -> RowVerdict | None:
+    """Return the verdict of a row whose interval says nothing of the sides; None if it is to be judged.
+
+    `log` returns a race's value, `margin` is the logarithm of the change that counts as none.
+    """
     if not fitted.holds_for_sides:
-        return RowVerdict(WITHIN_RACE if design.single else SESSION_ONLY, notes)
-    if fitted.method in (PAIRED, INTERLEAVED) and design.has_kept_nodes:
-        return RowVerdict(THESE_NODES, "; ".join(filter(None, ["the same nodes in all rounds", notes])))
-    if design.at_once is None or fitted.method != PAIRED:
+        return RowVerdict(ONE_RACE if design.single else NO_TURNS)
+    of_rounds = fitted.method in (PAIRED, INTERLEAVED)
+    if of_rounds and design.clusters is not None:
+        if (refused := design.clusters.refusal(label)) is not None:
+            return refused
+        differences = round_differences(design, log) if design.at_once else differences_of_turns(design, log)
+        if _has_trend(differences, margin):
+            return RowVerdict(TREND)
+    if design.at_once is None or fitted.method != PAIRED or len(design.rounds) >= design.at_once.nodes.fewest_rounds:
         return None
-    nodes = design.at_once.nodes
-    if len(design.rounds) < nodes.fewest_rounds:
-        return RowVerdict(FEW_ROUNDS, "; ".join(filter(None, [f"{nodes.fewest_rounds} rounds needed", notes])))
-    return None
+    few = too_few_rounds(design, design.at_once.nodes.fewest_rounds)
+    return few if design.clusters is None else design.clusters.verdict(few)
+
+
+def _has_trend(differences: Sequence[float], margin: float) -> bool:
+    """True if a difference changes from the first round to the last by more than chance, and by more than a quarter of
+    `margin`."""
+    if len(differences) < _FEWEST_OF_A_TREND:
+        return False
+    change = stats.trend(differences)
+    return abs(float(change.log_ratio)) > margin / 4 and float(stats.p_value(change)) < _CHANCE
 
 
 def _stands_on_enough(race: Race, key: Key) -> bool:
@@ -308,7 +356,7 @@ def _stands_on_enough(race: Race, key: Key) -> bool:
 
 
 def _no_seconds_of(race_id: str) -> RowVerdict:
-    return RowVerdict(UNUSABLE, f"the seconds of {race_id} are missing (seconds.jsonl)")
+    return RowVerdict(NO_SECONDS, f"the seconds of {race_id} are missing (seconds.jsonl)")
 
 
 class _SecondsByTask:
@@ -325,11 +373,10 @@ class _SecondsByTask:
 
 
 def _of_values(design: Design, key: Key) -> RowVerdict | None:
-    """Return `!` if a race has no value: nothing was completed, or the percentile lies among requests that timed
-    out."""
+    """Return the verdict of a row if a race has no value: nothing was completed, or the percentile lies among requests
+    that timed out."""
     missing = sum(race.log(key) is None for race in design.races)
     if not missing:
         return None
-    return RowVerdict(
-        UNUSABLE, f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed"
-    )
+    text = f"{missing} of {len(design.races)} races have no value: timed out, or nothing completed"
+    return RowVerdict(NO_VALUE, text)

@@ -34,10 +34,12 @@ class Tail:
     """A percentile from p90 up: the difference of each round, the mean over sections of ln(contender / baseline).
 
     `stalls`: sections of a race differ by more than threefold. No `differences` if a section has too few requests.
+    `logs`: ln of the percentile of each side, in ns, the means that the differences have come from.
     """
 
     differences: tuple[float, ...] = ()
     stalls: bool = False
+    logs: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -289,16 +291,18 @@ def _of_sections(pair: tuple[OwnSlices, OwnSlices], bounds: Sequence[int]) -> tu
 
 
 def _tail(rounds: SlicesOfRounds, bounds: Sequence[Sequence[int]], percentile: Percentile) -> Tail:
-    differences, stalls = [], False
+    differences, stalls, sides = [], False, []
     for pair, of_round in zip(rounds, bounds, strict=True):
         logs = [[each.log_percentile(percentile, *part) for part in pairwise(of_round)] for each in pair]
         known = [[log for log in side if log is not None] for side in logs]
         if min(map(len, known)) < stats.SECTIONS:
             return Tail()
         ours, theirs = known
-        differences.append(fmean(theirs) - fmean(ours))
+        sides.append((fmean(ours), fmean(theirs)))
+        differences.append(sides[-1][1] - sides[-1][0])
         stalls = stalls or any(max(side) - min(side) > math.log(_STALLS) for side in known)
-    return Tail(tuple(differences), stalls)
+    one, other = (fmean(of_side) for of_side in zip(*sides, strict=True))
+    return Tail(tuple(differences), stalls, (one, other))
 
 
 def _with_tasks(record: RaceRecord, changed: Mapping[str, TaskResult]) -> RaceRecord:

@@ -78,6 +78,23 @@ def paired(differences: ArrayLike) -> Effect:
     return _effect(d.mean(axis=-1), residual_sd / np.sqrt(n), n - 1, residual_sd)
 
 
+def trend(differences: ArrayLike) -> Effect:
+    """Return the change of a difference from the first round to the last: least squares of (..., n) on the round.
+
+    n - 2 degrees of freedom; ValueError below 3 rounds.
+    """
+    d = _logs(differences)
+    n = d.shape[-1]
+    if n < 3:
+        raise ValueError(f"{n} rounds have no trend beside their spread")
+    x = np.arange(n) - (n - 1) / 2
+    squares = float((x**2).sum())
+    slope = (d * x).sum(axis=-1) / squares
+    residual = d - d.mean(axis=-1, keepdims=True) - slope[..., None] * x
+    sd = np.sqrt((residual**2).sum(axis=-1) / (n - 2))
+    return _effect(slope * (n - 1), sd * (n - 1) / math.sqrt(squares), n - 2, sd)
+
+
 def of_slices(baseline: ArrayLike, contender: ArrayLike) -> Effect:
     """Return the effect within one task: from the units (..., k) of each side's own slices, in their order.
 

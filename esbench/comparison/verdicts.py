@@ -1,4 +1,4 @@
-"""The verdicts of rows: faster, slower, the same, or undecided (docs/verdicts.md)."""
+"""The verdicts of rows: faster, slower, the same, or why it is unclear (docs/verdicts.md)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from statistics import fmean
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit
 from esbench.comparison.metrics import Percentile, min_effect
-from esbench.comparison.model import (
-    DRIVER_LAG,
-    FASTER,
-    PAIRED,
-    SAME,
-    SLOWER,
-    UNDECIDED,
-    CompareOptions,
-    Row,
-    RowVerdict,
-)
+from esbench.comparison.model import CompareOptions, Row, RowVerdict
 from esbench.comparison.preconditions import remarks, tasks_of, unless_errors
+from esbench.comparison.reasons import (
+    DIFFERS_FASTER,
+    DIFFERS_SLOWER,
+    DRIVER_LIMIT,
+    EQUIVALENT,
+    FASTER,
+    SLOWER,
+)
 from esbench.comparison.rows import CandidateRow
+from esbench.comparison.settling import to_settle
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
@@ -57,7 +56,7 @@ def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options:
     margin, lag = math.log1p(effect_ratio), _lag_change(row, fitted, design)
     moved = (leaked.log if leaked else 0.0) + (lag.log if lag else 0.0)
     if stats.is_same(fitted.effect, margin - moved, options.looks):
-        verdict = RowVerdict(SAME, p=p)
+        verdict = RowVerdict(EQUIVALENT, p=p)
     elif lag and lag.outweighs and (p < SIGNIFICANT or lag.log > margin / 4):
         verdict = lag.verdict
     elif p < SIGNIFICANT:
@@ -65,30 +64,16 @@ def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options:
     elif leaked is not None:
         verdict = replace(leaked.verdict, p=p)
     else:
-        verdict = RowVerdict(UNDECIDED, _to_settle(fitted, design, effect_ratio, rows), p)
-    notes = [verdict.note]
-    if verdict.kind in (FASTER, SLOWER) and _waited_only(fitted, candidate.work):
-        notes.append("waiting, not work")
-    notes += [leaked.text] if leaked and verdict.kind != leaked.kind else []
-    notes.append(remarks(design, row.metric, row.task))
-    return replace(verdict, note="; ".join(filter(None, notes)))
-
-
-def _to_settle(fitted: Fit, design: Design, effect_ratio: float, rows: int) -> str:
-    """Return a note: the number of rounds that would settle whether a row changed by `effect_ratio`."""
-    needed = stats.paired_rounds_to_settle if fitted.method == PAIRED else stats.rounds_to_settle
-    rounds = needed(float(fitted.effect.residual_sd), math.log1p(effect_ratio), rows)
-    if rounds is None:
-        most = f"more than {stats.MOST_ROUNDS} rounds to settle it"
-        return f"too noisy: {most if fitted.method == PAIRED else 'lengthen the task'}"
-    if rounds <= min(len(design.baseline), len(design.contender)):  # they do on average, and did not this time
-        return "a few more rounds would settle it"
-    return f"about {rounds} rounds would settle {effect_ratio * 100:g}%"
+        verdict = replace(to_settle(row, fitted, design, effect_ratio, rows), p=p)
+    notes = ["waiting, not work"] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
+    notes += [leaked.text] if leaked and verdict.reason is not leaked.reason else []
+    verdict = replace(verdict, remarks=(*notes, *remarks(design, row.metric, row.task)))
+    return verdict if candidate.clusters is None else candidate.clusters.verdict(verdict)
 
 
 def _direction(row: Row, fitted: Fit, design: Design, p: float, options: CompareOptions) -> RowVerdict:
     rose = float(fitted.effect.log_ratio) > 0
-    verdict = RowVerdict(FASTER if rose == (row.better == HIGHER) else SLOWER, p=p)
+    verdict = RowVerdict(DIFFERS_FASTER if rose == (row.better == HIGHER) else DIFFERS_SLOWER, p=p)
     ours, theirs = (tasks_of(races, row.task) for races in (design.baseline, design.contender))
     return unless_errors(verdict, ours, theirs, options)
 
@@ -105,7 +90,7 @@ class _LagChange:
     @property
     def verdict(self) -> RowVerdict:
         """The verdict of a row that has none because of it."""
-        return RowVerdict(DRIVER_LAG, f"the driver's lag changed by {self.ms:.2f} ms")
+        return RowVerdict(DRIVER_LIMIT, f"the driver's lag changed by {self.ms:.2f} ms")
 
 
 def _lag_change(row: Row, fitted: Fit, design: Design) -> _LagChange | None:

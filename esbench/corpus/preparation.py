@@ -112,7 +112,7 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
     assert part.document_count is not None
     where, action, count = _where(corpus), _action(part), part.document_count
     digest = spec_digest(part.generate)
-    path = corpus_folder(cache, corpus) / digest[:16] / f"{count}-{action}.bulk"
+    path = generated_path(part, corpus_folder(cache, corpus))
     metadata = read_metadata(path)
     if metadata is None or not is_complete(path, metadata):
         with writing(path, where) as out:
@@ -127,6 +127,20 @@ def _prepare_generated(corpus: str, part: Documents, cache: Path, progress: Prog
         metadata = Metadata(count, offsets[-1], digest)
         write_metadata(path, offsets, metadata, where)
     return _prepared(corpus, part, path, metadata)
+
+
+def generated_path(part: Documents, folder: Path) -> Path:
+    """Return where documents that are generated are kept, in the folder of their corpus."""
+    assert part.generate is not None
+    return folder / spec_digest(part.generate)[:16] / f"{part.document_count}-{_action(part)}.bulk"
+
+
+def source_path(part: Documents, source: SourceFile, folder: Path) -> Path:
+    """Return where the prepared documents of a file are kept, in the folder of their corpus."""
+    origin = f"{source.path.resolve()} {_action(part)} {part.includes_action_and_meta_data}"
+    if source.first is not None:
+        origin += f" {source.first}"
+    return folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{source.path.name}.bulk"
 
 
 def _write_generated(
@@ -184,10 +198,7 @@ def _prepare_source(
             where=where,
             hint='correct "compressed-bytes", or delete the file and download it again',
         )
-    origin = f"{file.resolve()} {action} {part.includes_action_and_meta_data}"
-    if source.first is not None:
-        origin += f" {source.first}"
-    path = folder / hashlib.sha256(origin.encode()).hexdigest()[:16] / f"{file.name}.bulk"
+    path = source_path(part, source, folder)
     metadata = read_metadata(path)
     if metadata is None or (metadata.source_size_bytes, metadata.source_mtime_ns) != (stat.st_size, stat.st_mtime_ns):
         digest = sha256_of(file, where)
@@ -248,7 +259,7 @@ def _is_streamed(
     if streaming.mode == "stream":
         return not obstacle, f", not as a stream: {obstacle}" if obstacle else ""
     private_folder(folder)
-    needed_bytes = _unpacked_bytes(part) if metadata is None else metadata.size_bytes
+    needed_bytes = unpacked_bytes(part) if metadata is None else metadata.size_bytes
     free_bytes = shutil.disk_usage(folder).free
     if needed_bytes <= free_bytes:
         return False, ""
@@ -263,7 +274,7 @@ def _is_streamed(
     )
 
 
-def _unpacked_bytes(part: Documents) -> int:
+def unpacked_bytes(part: Documents) -> int:
     """Return the bytes that a file takes unpacked, with action lines, from the sizes in the track; 0 if not stated."""
     if part.uncompressed_bytes is None:
         return 0

@@ -12,17 +12,19 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path, known_form
+from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path
 from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.replies import known_form
 from esbench.create_track.bodies import Body, component_template, has_join, index_body, stream_template
 from esbench.create_track.documents import Extraction, Extractor, Lines
 from esbench.create_track.files import Contents, TargetFiles, body_text, readme_text, template_name, track_text
 from esbench.create_track.pages import Extent
 from esbench.create_track.targets import ExtractedTarget, find_data_streams, find_indices
-from esbench.errors import EsbenchError, UsageError
+from esbench.errors import EsbenchError, UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
 from esbench.race.interrupts import Interrupts
@@ -36,8 +38,9 @@ _IDS = "ids: the server makes new ones (--keep-ids keeps them)"
 class CreateTrackOptions:
     """The source and the form of a track to create: either `indices` or `data_streams` (names and patterns).
 
-    `documents`: the number to read from each, None for all. `page_size`: documents per request; `readers`: threads that
-    read. `packing`: zst, gz or bz2. The folder is `name` below `output_path`.
+    `documents`: the number to read from each, None for all; `documents_of`: that of those with a name or pattern.
+    `page_size`: documents per request; `readers`: threads that read. `packing`: zst, gz or bz2. The folder is `name`
+    below `output_path`.
     """
 
     name: str
@@ -47,10 +50,16 @@ class CreateTrackOptions:
     indices: tuple[str, ...] = ()
     data_streams: tuple[str, ...] = ()
     documents: int | None = None
+    documents_of: Mapping[str, int | None] = field(default_factory=dict)
     keep_ids: bool = False
     page_size: int = 1000
     readers: int = 4
     packing: str = "zst"
+
+    def wanted(self, name: str) -> int | None:
+        """Return the number of documents to read of an index or data stream: by the first pattern that fits."""
+        fitting = (number for pattern, number in self.documents_of.items() if fnmatchcase(name, pattern))
+        return next(fitting, self.documents)
 
 
 def run(options: CreateTrackOptions, progress: Progress) -> tuple[Path, Contents]:
@@ -73,6 +82,10 @@ def create_track(cluster: Cluster, options: CreateTrackOptions, progress: Progre
     else:
         targets = find_indices(cluster, info, options.indices)
         bodies, components = {_body_file(target): index_body(target) for target in targets}, {}
+    for pattern in options.documents_of:
+        if not any(fnmatchcase(target.name, pattern) for target in targets):
+            hint = did_you_mean(pattern, (target.name for target in targets))
+            raise UsageError(f'no index "{pattern}" is read', where="--documents", hint=hint)
     if not any(target.documents for target in targets):
         names = ", ".join(target.name for target in targets)
         raise UsageError("there are no documents to make a track of", where=names)
@@ -182,7 +195,7 @@ def _component_template(cluster: Cluster, name: str) -> Mapping[str, Any] | None
 
 def _extraction(target: ExtractedTarget, options: CreateTrackOptions, folder: Path) -> Extraction:
     """Return what to read of a target. Ids are kept on request, and if documents refer to each other by id."""
-    wanted = options.documents
+    wanted = options.wanted(target.name)
     sample = wanted if wanted is not None and wanted < target.documents else None
     lines = Lines(
         target.name,

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.replies import known_form
 from esbench.errors import ClusterError
 
 KEEP_ALIVE = "5m"  # between two pages
@@ -92,7 +93,7 @@ def sample_query(extent: Extent, info: ClusterInfo) -> dict[str, Any]:
         return {"match_all": {}}
     ratio = min(1.0, (wanted + spare(wanted)) / extent.documents)
     score: dict[str, Any] = {"seed": _SEED}
-    if info.version_tuple[0] >= 6 or info.distribution == "opensearch":
+    if info.version_tuple >= (6,) or info.distribution == "opensearch":
         score["field"] = "_seq_no"
     return {"function_score": {"random_score": score, "boost_mode": "replace", "min_score": 1 - ratio}}
 
@@ -134,7 +135,7 @@ class Slices(ABC):
         self._extent = extent
         self._search: dict[str, Any] = {"size": page_size, "query": sample_query(extent, info)}
         self._params: dict[str, Any] = {}
-        if info.distribution == "opensearch" or info.version_tuple[0] >= 7:
+        if info.distribution == "opensearch" or info.version_tuple >= (7,):
             self._params = {"allow_partial_search_results": False, "track_total_hits": True}
         if info.distribution == "elasticsearch" and info.version_tuple >= (9, 2):
             self._search["_source"] = {"exclude_vectors": False}  # left out there, unless asked for

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from esbench.cluster.client import Cluster, ClusterInfo, index_path, known_form
+from esbench.cluster.client import Cluster, ClusterInfo, index_path
+from esbench.cluster.replies import counted, known_form, mapping, text
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.errors.reasons import form_fault
 
@@ -138,7 +139,7 @@ def _index_names(cluster: Cluster) -> list[str]:
 
 def _stream_names(cluster: Cluster) -> list[str]:
     streams = _listed(cluster, "/_data_stream").get("data_streams", ())
-    return [stream["name"] for stream in streams if not stream["name"].startswith(".")]
+    return [name for stream in streams if not (name := text(stream["name"])).startswith(".")]
 
 
 def _listed(cluster: Cluster, path: str) -> Mapping[str, Any]:
@@ -169,9 +170,9 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, 
             name=name,
             documents=documents,
             shards=shards,
-            settings=newest["settings"],
-            mappings=newest.get("mappings", {}),
-            aliases=newest.get("aliases", {}),
+            settings=mapping(newest["settings"]),
+            mappings=mapping(newest.get("mappings")),
+            aliases=mapping(newest.get("aliases")),
             is_routed=documents > 0 and _has_routing(cluster, path),
             is_typed=info.distribution == "elasticsearch" and info.version_tuple < (7,),
         )
@@ -182,7 +183,7 @@ def _target(cluster: Cluster, info: ClusterInfo, name: str, indices: tuple[str, 
 def _count(cluster: Cluster, name: str) -> int:
     reply = cluster.request("GET", f"{index_path([name])}/_count", ignore=(400,))
     if "count" in reply:
-        return int(reply["count"])
+        return counted(reply["count"])
     if reply["error"].get("type") == "index_closed_exception":
         raise UsageError(f'the index "{name}" is closed', hint=f"open it: POST /{name}/_open")
     raise ClusterError(str(reply["error"].get("reason", reply)), where=f"GET /{name}/_count")

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
+from esbench.engine.catalog import load_catalog
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.load.assignment import refuse_endless
-from esbench.model import Corpus, Documents, Track
+from esbench.model import Challenge, Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
+from esbench.track.features import lacked, needs_of
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, warnings_of, with_shared_clients
 
@@ -43,10 +45,12 @@ def check_track(
     *,
     strict: bool = False,
     no_python: bool = False,
+    distribution: str = "",
 ) -> Findings:
     """Find all problems of a track that can be seen in its files; `home` has document files and libraries.
 
-    Faults that Rally tolerates are warnings; with `strict` they are problems.
+    Faults that Rally tolerates are warnings; with `strict` they are problems. `distribution`: one of the catalog,
+    which must have what the challenges need; another name, or none, is not looked at.
     """
     faults = Faults(gather=True, strict=strict)
     loaded: Track | None = None
@@ -65,6 +69,8 @@ def check_track(
         for challenge in loaded.challenges if not faults.found else ():
             with faults.apart():
                 _check_challenge(coded, challenge.name)
+            with faults.apart():
+                _check_features(loaded, challenge, coded.types, distribution)
             found = warnings_of(loaded, challenge, coded.types)
             warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in found)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
@@ -81,6 +87,16 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     check_indices(track, challenge, loaded.types)
     for step in with_shared_clients(challenge).steps:
         refuse_endless(step, loaded.types)
+
+
+def _check_features(track: Track, challenge: Challenge, types: OperationTypes, distribution: str) -> None:
+    """Raise a LackedFeatureError if a distribution lacks what a challenge needs."""
+    catalog = load_catalog()
+    needs = needs_of(track, challenge, types)
+    if distribution in catalog:
+        has = catalog[distribution].features
+        if (error := lacked(needs, has, distribution, catalog.having(needs))) is not None:
+            raise error
 
 
 def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Documents, DocumentNode]]:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from esbench.errors import UsageError
+from esbench.units import format_bytes
+
 DATABASES = {"mariadb": "mariadbd", "mysql": "mysqld"}  # distribution -> the program of its server
 
 
@@ -30,6 +33,15 @@ class NodeOptions:
     def is_database(self) -> bool:
         """True if the distribution is a SQL server: mariadb, mysql, or the path of its program."""
         return self.distribution in DATABASES or Path(self.distribution).name in DATABASES.values()
+
+
+def check_heap(heap_bytes: int, least_bytes: int) -> None:
+    """Raise a UsageError for a heap with which a node does not start; it guesses at a unit that was left out."""
+    if heap_bytes < least_bytes:
+        unit = "g" if heap_bytes < 64 else "m"
+        meant = f"say {heap_bytes}{unit}" if 0 < heap_bytes <= 1 << 20 else "say 512m"
+        what = f"{format_bytes(heap_bytes)} is too small: it must be at least {least_bytes >> 20}m"
+        raise UsageError(what, where="--heap", hint=meant)
 
 
 @dataclass(frozen=True)

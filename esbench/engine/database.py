@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import DATABASES, Endpoint
+from esbench.engine.base import DATABASES, Endpoint, check_heap
 from esbench.engine.embedded import EmbeddedOptions, host_memory, node_user, refuse_beyond_memory
 from esbench.engine.folders import Folders
 from esbench.engine.guard import end_group
@@ -38,6 +38,7 @@ _SETTING = re.compile(r"[a-z][\w.-]*", re.ASCII)
 _OWN = ("datadir", "tmpdir", "socket", "pid-file", "port", "bind-address", "init-file")  # settings
 _INSTALL_S, _START_S = 60.0, 60.0
 _MOST_CONNECTIONS = 10_000
+_LEAST_POOL_BYTES = 5 << 20  # innodb_buffer_pool_size takes no less
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class DatabaseEngine:
         for given, flag in ((node.jvm_options, "--jvm-options"), (node.node_plugins, "--node-plugins")):
             if given:
                 raise UsageError("is of Java", where=flag, hint=f"{node.distribution} has --node-settings and --heap")
+        check_heap(node.heap_bytes, _LEAST_POOL_BYTES)
         if node.nodes != 1:
             raise UsageError("a SQL server is one node", where=f"--nodes={node.nodes}", hint="leave it out")
         if options.keep_node:

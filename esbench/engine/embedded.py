@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import Endpoint, NodeOptions
+from esbench.engine.base import Endpoint, NodeOptions, check_heap
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
@@ -76,8 +76,7 @@ class EmbeddedEngine:
             self._distribution = self._catalog.resolve(name)
         if options.node.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
-        if options.node.heap_bytes < _LEAST_HEAP_BYTES:
-            raise UsageError("--heap must be at least 64m", hint=f"{NodeOptions.heap_bytes >> 20}m is the default")
+        check_heap(options.node.heap_bytes, _LEAST_HEAP_BYTES)
         self._settings = checked_settings(options.node.node_settings)
         check_jvm_options(options.node.jvm_options)
         self._plugins = read_plugins(options.node.node_plugins)
@@ -141,17 +140,20 @@ class EmbeddedEngine:
         """Download, unpack and start the nodes; return when an index can be created.
 
         The endpoint's settings: distribution, version, heap_bytes, java (its version), java_source, nodes (their
-        number), pids in their order, modules; thai_words (icu4j and its version) if they are not Java's own, the user's
-        node_options and path if given. An EngineError or UsageError leaves nothing running; RuntimeError when started
+        number), pids in their order, modules; made_of (the parts of a distribution); thai_words (icu4j and its version)
+        if they are not Java's own, the user's node_options and path if given. An EngineError or UsageError leaves
+        nothing running; RuntimeError when started
         already.
         """
         if self._nodes:
             raise RuntimeError("the engine has been started already")
         self._refuse_early()
-        java, server = self._prepare()
-        options = (*self._options_of_icu(server), *self._java_options)
+        with self._progress.job(f"preparing {'-'.join(self.identity())}", announce=False):
+            java, server = self._prepare()
+            options = (*self._options_of_icu(server), *self._java_options)
         try:
-            processes = self._launch(server, java, options)
+            with self._progress.job(f"booting {server.product}-{server.version}"):
+                processes = self._launch(server, java, options)
             if self._options.keep_node:
                 self._keep(server, processes)
         except BaseException:
@@ -168,6 +170,7 @@ class EmbeddedEngine:
                 "nodes": len(self._nodes),
                 "pids": [process.pid for process in processes],
                 "modules": sorted(server.modules),
+                **({"made_of": self._distribution.made_of} if self._distribution is not None else {}),
                 **({"thai_words": self._catalog.icu[0].name} if self._needs_icu else {}),
                 **({"node_options": given} if (given := self._given()) else {}),
                 **({"path": self._options.node.distribution} if self._distribution is None else {}),
@@ -234,7 +237,7 @@ class EmbeddedEngine:
     @property
     def _features(self) -> tuple[str, ...]:
         if self._distribution is None:
-            return local_features(self._local_server, self._catalog.feature_modules)
+            return (*local_features(self._local_server, self._catalog.feature_modules), *self._catalog.further)
         return self._distribution.features
 
     @cached_property
@@ -274,17 +277,18 @@ class EmbeddedEngine:
         )
         return inspect_server(home)
 
-    def _remedy(self, requires: tuple[str, ...]) -> str:
-        able = [
-            other
-            for other in self._catalog.values()
-            if set(requires) <= set(other.features) and (other.boots_on_hybrid_cgroups or not has_hybrid_cgroups())
-        ]
+    def able(self, requires: tuple[str, ...]) -> list[str]:
+        """Return the distributions that have all these features, and that boot here; the default one last."""
+        names = [name for name in self._catalog.having(requires) if self._boots(name)]
         product = self._distribution.product if self._distribution else "elasticsearch"
-        able = [other for other in able if other.product == product] or able
-        names = [other.name for other in able]
-        best = self._catalog.default if self._catalog.default in names else names[-1] if names else None
-        return f"--distribution={best} has them all" if best else "no distribution has them all"
+        return sorted(names, key=lambda name: (self._catalog[name].product == product, name == self._catalog.default))
+
+    def _boots(self, name: str) -> bool:
+        return self._catalog[name].boots_on_hybrid_cgroups or not has_hybrid_cgroups()
+
+    def _remedy(self, requires: tuple[str, ...]) -> str:
+        able = self.able(requires)
+        return f"--distribution={able[-1]} has them all" if able else "no distribution has them all"
 
     def _prepare(self) -> tuple[Java, Server]:
         """Return the Java and the unpacked server, both in folders that the node's user can read."""

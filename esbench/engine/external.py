@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, known_form
+from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo
 from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.replies import known_form
 from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
 from esbench.errors.short import first_of

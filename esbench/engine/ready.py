@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.cluster.replies import counted, text
 from esbench.errors import EngineError
-from esbench.errors.reasons import reason_of
+from esbench.errors.reasons import form_fault, reason_of
 
 POLL_S = 0.05
 REFUSALS_S = 15.0  # how long a cluster may go on refusing to create an index
@@ -59,11 +60,18 @@ def describe_nodes(port: int, names: Sequence[str]) -> list[NodeProcess]:
     status, answer = ask(port, "GET", "/_nodes/process,jvm")
     if status != 200:
         raise EngineError(f"the node does not describe itself: {_reason(status, answer)}")
-    found = {node["name"]: node for node in answer["nodes"].values()}
+    try:
+        found = {
+            text(node["name"]): NodeProcess(
+                text(node["version"]), counted(node["process"]["id"]), text(node["jvm"]["version"])
+            )
+            for node in answer["nodes"].values()
+        }
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise EngineError(f"the node does not describe itself: {form_fault(error)}") from error
     if gone := [name for name in names if name not in found]:
         raise EngineError(f"the cluster has lost {', '.join(gone)}")
-    nodes = [found[name] for name in names]
-    return [NodeProcess(node["version"], node["process"]["id"], node["jvm"]["version"]) for node in nodes]
+    return [found[name] for name in names]
 
 
 def ask(port: int, method: str, path: str, body: object = None, timeout_s: float = 30.0) -> tuple[int, Any]:
@@ -89,7 +97,7 @@ def ask(port: int, method: str, path: str, body: object = None, timeout_s: float
 
 def _has_joined(port: int, nodes: int) -> bool:
     status, answer = ask(port, "GET", f"/_cluster/health?wait_for_nodes=%3E%3D{nodes}&timeout=1s", timeout_s=5)
-    return status == 200 and not answer["timed_out"]
+    return status == 200 and isinstance(answer, dict) and answer.get("timed_out") is False
 
 
 def _check(died: Callable[[], str | None], deadline: float, too_late: str) -> None:
@@ -103,6 +111,7 @@ def _check(died: Callable[[], str | None], deadline: float, too_late: str) -> No
 def _reason(status: int, answer: Any) -> str:
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if isinstance(error, dict):
-        causes = error.get("root_cause") or [error]
-        error = causes[0].get("reason") or error
+        causes = error.get("root_cause")
+        cause = causes[0] if isinstance(causes, list) and causes and isinstance(causes[0], dict) else error
+        error = cause.get("reason") or error
     return f"{status or 'no answer'}: {str(error)[:300]}"

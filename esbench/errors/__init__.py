@@ -6,6 +6,7 @@ Programming errors are never wrapped in one of these.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from esbench.errors.short import first_of
@@ -51,6 +52,10 @@ class TrackError(EsbenchError):
     """A track that cannot be read or is not valid; `where` is file:line if that is known."""
 
     exit_code = 2
+
+
+class LackedFeatureError(TrackError):
+    """A track that needs what the node which it is to be raced on does not have."""
 
 
 class TrackCodeError(TrackError):
@@ -109,10 +114,19 @@ class UndecidedError(EsbenchError):
 
 
 def closest(word: str, names: Iterable[str]) -> str | None:
-    """Return the name most similar to a mistyped word, ignoring case; None if no name is similar."""
-    by_case = {name.lower(): name for name in sorted(names)}
-    close = difflib.get_close_matches(word.lower(), by_case, n=1, cutoff=0.6)
+    """Return the name most similar to a mistyped word, ignoring case and leading dashes; None if no name is similar.
+
+    A name with another first number is not similar: version 7.10.2 is not meant by 9.0.0.
+    """
+    by_case = {name.lower().lstrip("-"): name for name in sorted(names) if _first_number(name) == _first_number(word)}
+    close = difflib.get_close_matches(word.lower().lstrip("-"), by_case, n=1, cutoff=0.6)
     return by_case[close[0]] if close else None
+
+
+def _first_number(text: str) -> str:
+    """Return the digits in front of the first dot of a version; "" of a text without a version."""
+    version = re.search(r"(\d+)\.\d", text)
+    return version[1] if version else ""
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

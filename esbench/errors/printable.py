@@ -26,9 +26,10 @@ def printable_json(text: str) -> str:
 
 
 def for_spreadsheet(text: str) -> str:
-    """Return text for a cell of CSV: printable, with a ' before text that a spreadsheet would take for a formula.
+    """Return text for a cell of CSV: printable, with a ' before text that a spreadsheet would take for a formula,
+    as some do after spaces and tabs.
 
     A lone "-" stays as it is.
     """
     text = printable(text)
-    return f"'{text}" if text.startswith(_BEGINS_FORMULA) and text != "-" else text
+    return f"'{text}" if text.lstrip().startswith(_BEGINS_FORMULA) and text != "-" else text

@@ -38,8 +38,14 @@ def reason_of(error: BaseException) -> str:  # noqa: PLR0911 - one line for each
     return str(error) or type(error).__name__
 
 
+class WrongType(ValueError):  # noqa: N818 - it is no fault of a program
+    """A value of another type than it should be, as a sentence for people."""
+
+
 def form_fault(error: BaseException) -> str:
     """Return a description of an error raised by data of an unknown form."""
+    if isinstance(error, WrongType):
+        return str(error)
     if isinstance(error, KeyError):
         return f"{json.dumps(error.args[0], default=str)} is missing"
     return "parts of it are not what they should be"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from esbench.errors import TrackError
 from esbench.load.messages import Assignment, Stock
-from esbench.measure.schedule import measured_period_s, rate_segments, rates
+from esbench.measure.schedule import length_s, measured_period_s, rate_segments, rates
 from esbench.model import ANY_TASK, Schedule, Step, Task
 from esbench.operations import OperationTypes
 from esbench.operations.base import OperationType
@@ -182,9 +182,9 @@ def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
 
 
 def least_s(task: Task, kind: OperationType) -> float:
-    """Return the seconds that a task takes at least, warmup included, as far as it says; 0 for an unknown length."""
-    if (period_s := measured_period_s(task)) is not None:
-        return (task.warmup_time_s or 0.0) + period_s
+    """Return the seconds that a task takes at least, all in all, as far as it says; 0 for an unknown length."""
+    if (by_time_s := length_s(task)) is not None:
+        return by_time_s
     requests = (task.requests or (task.iterations or 0) * task.clients) + (task.warmup_iterations or 0) * task.clients
     try:
         rate_per_s = highest_rate_per_s(task, per_request(task, kind, Stock()))

@@ -10,6 +10,7 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 
+from esbench.cluster import field_types
 from esbench.errors.short import beginning
 from esbench.measure.verdict import Evidence, Verdict
 from esbench.record.secrets import Redactor
@@ -32,6 +33,7 @@ _LACKS = re.compile(
     r"|failed to find (?:global )?(?:tokenizer|filter|analyzer)|No processor type exists with name"
     r"|the server does not know |^this .* has no "
 )
+_FIELD_TYPE = re.compile(r"(?:[Mm]apper type|No handler for type) \[(\w+)\]")
 _API = re.compile(r"/_(?!(?:doc|create|update|bulk)\b)\w+")
 
 
@@ -57,7 +59,7 @@ class Failures:
             if kind not in self._first:
                 self._first[kind] = self._told(verdict, request(), status, body)
         first = self._first[kind]
-        return Verdict(verdict.units, kind, first.example, evidence=first.evidence)
+        return Verdict(verdict.units, kind, first.example, evidence=first.evidence, details=verdict.details)
 
     def _told(self, verdict: Verdict, request: bytes, status: int | None, body: bytes) -> Verdict:
         head = request.partition(b"\r\n\r\n")[0]
@@ -86,6 +88,8 @@ def sentence(failure: Verdict) -> str:
 
 def remedy(failure: Verdict) -> str:
     """Return a hint for a failure that ends a race."""
+    if (named := _FIELD_TYPE.search(failure.example)) is not None and named[1] not in field_types.KNOWN:
+        return field_types.misspelt(named[1]) or f'esbench knows no server with fields of the type "{named[1]}"'
     if _LACKS.search(failure.example):
         return "the cluster lacks it: esbench list distributions shows what has it; --exclude-tasks leaves a task out"
     status = failure.evidence.status if failure.evidence is not None else None

@@ -35,13 +35,15 @@ class Length:
     """The length of a loop, one worker's share of a task: until `end_ns`, or `requests` of them.
 
     Both None: until its clients' corpora are exhausted. Requests due (closed loop: sent) before `warmup_end_ns` are
-    warmup, and so are the first `warmup_requests`. Times are of `clock_ns`.
+    warmup, and so are the first `warmup_requests`. From `ramp_down_ns` on the clients of a closed loop leave, the last
+    of them at `end_ns`; None: they all end then. Times are of `clock_ns`.
     """
 
     warmup_end_ns: int = 0
     end_ns: int | None = None
     requests: int | None = None
     warmup_requests: int = 0
+    ramp_down_ns: int | None = None
 
 
 class TaskLoop:
@@ -67,6 +69,7 @@ class TaskLoop:
         self._ended = ended
         self.failed = failed
         self._busy = 0
+        self._resting: dict[Client, asyncio.TimerHandle] = {}
         self._stopping = False
         self._over = False
         self._end_ns = recorder.end_ns = NEVER_NS if length.end_ns is None else length.end_ns
@@ -96,6 +99,27 @@ class TaskLoop:
         """Take back a client whose request is over."""
         self._busy -= 1
 
+    def rests(self, client: Client, until_ns: int) -> None:
+        """Take back a client whose request is over after a pause, or at the end, which waits for no pause."""
+
+        def rested() -> None:
+            del self._resting[client]
+            client.free_ns = until_ns
+            self.freed(client)
+
+        if self._stopping:
+            self.freed(client)
+            return
+        delay_s = max(0, until_ns - clock_ns()) / NS
+        self._resting[client] = asyncio.get_running_loop().call_later(delay_s, rested)
+
+    def _wake(self) -> None:
+        """Take back all clients that rest."""
+        resting, self._resting = self._resting, {}
+        for client, handle in resting.items():
+            handle.cancel()
+            self.freed(client)
+
     def not_drawn(self, client: Client, reason: Exception) -> None:
         """Take back a client whose request is over, and whose next one could not be drawn.
 
@@ -106,6 +130,7 @@ class TaskLoop:
     def stop(self) -> None:
         """Take no further arrivals; what is in flight is awaited."""
         self._stopping = True
+        self._wake()
         self._end_if_idle()
 
     def give_up(self, kind: str, detail: str) -> None:
@@ -121,6 +146,8 @@ class TaskLoop:
     def close(self) -> None:
         """Close all connections; nothing more is reported."""
         self._stopping = self._over = True
+        for handle in self._resting.values():
+            handle.cancel()
         for client in self.clients:
             client.close()
 
@@ -129,6 +156,8 @@ class TaskLoop:
         return own_ns < self._warmup_ns or self._time.settles(own_ns) or number < self._length.warmup_requests
 
     def _end_if_idle(self) -> None:
+        if self._stopping:
+            self._wake()
         if self._stopping and not self._busy and not self._over:
             self._over = True
             self.end_ns = clock_ns()
@@ -177,7 +206,8 @@ class TimedLoop(TaskLoop):
 class ClosedLoop(TimedLoop):
     """A closed loop: every client sends again as soon as it is answered, after its think time.
 
-    A number of requests is one shared total: no client waits for a slower one. The client of slot i begins i times
+    `think_s` draws that time; None: no time. A number of requests is one shared total: no client waits for a
+    slower one. The client of slot i begins i times
     `stagger_s` of own time late. Outside of the slices of its side, clients that are answered wait for the next slice.
     """
 
@@ -189,11 +219,11 @@ class ClosedLoop(TimedLoop):
         *,
         ended: Callable[[], None],
         failed: Callable[[Verdict], None],
-        think_time_s: float = 0.0,
+        think_s: Callable[[], float] | None = None,
         stagger_s: float = 0.0,
     ) -> None:
         super().__init__(clients, recorder, length, ended=ended, failed=failed)
-        self._think_time_s = think_time_s
+        self._think_s = think_s
         self._stagger_s = stagger_s
         self._exhausted = 0
         self._parked: list[Client] = []
@@ -202,7 +232,7 @@ class ClosedLoop(TimedLoop):
     def start(self, start_ns: int) -> None:
         super().start(start_ns)
         self._enter_slice(start_ns)
-        self.recorder.repeats = not self._think_time_s
+        self.recorder.repeats = self._think_s is None
         for client in self.clients:
             if self._stagger_s and client.slot:
                 joins_ns = self._time.at_ns(int(self._stagger_s * client.slot * NS))
@@ -212,8 +242,8 @@ class ClosedLoop(TimedLoop):
 
     def freed(self, client: Client) -> None:
         self._busy -= 1
-        if self._think_time_s and not self._stopping:
-            self._later(client, client.free_ns + round(self._think_time_s * NS))
+        if self._think_s is not None and not self._stopping:
+            self._later(client, client.free_ns + round(self._think_s() * NS))
         else:
             self._next(client, client.free_ns)
 
@@ -512,14 +542,26 @@ class OpenLoop(TaskLoop):
         at_ns = self._time.at_ns(own_ns)
         return at_ns if at_ns >= self._slice.begin_ns else self._zero_ns + own_ns
 
+    def not_drawn(self, client: Client, reason: Exception) -> None:
+        if not isinstance(reason, Exhausted):
+            raise reason
+        self._busy -= 1
+        self._leave()
+        if self._arrived_all:
+            self._end_if_served()
+
+    def _leave(self) -> None:
+        """Do without a client that has no next request; without any, nothing is left that could be missed."""
+        self._exhausted += 1
+        if self._exhausted == len(self.clients):
+            self._line = Line()
+            self.stop()
+
     def _set_free(self, client: Client) -> None:
         try:
             client.drawn = client.draw()
         except Exhausted:
-            self._exhausted += 1
-            if self._exhausted == len(self.clients):
-                self._line = Line()  # nothing is left that could be missed
-                self.stop()
+            self._leave()
         except NotReady as not_ready:
             self._undrawn += 1
             not_ready.call_back(lambda: self._draw_again(client))

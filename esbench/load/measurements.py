@@ -28,7 +28,8 @@ from esbench.measure.schedule import due_times, measured_period_s, rate_segments
 from esbench.measure.slice_rate import Completions, cycle_s, whole_slices
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Errors, Second, Spread, Tally
-from esbench.measure.verdict import Evidence
+from esbench.measure.think_time import think_spread_text
+from esbench.measure.verdict import OWN_THROUGHPUT, Evidence
 from esbench.model import Task
 from esbench.record.index_prefix import without_prefix
 from esbench.record.model import (
@@ -261,7 +262,9 @@ class TaskMeasurements:
                 RateStage(stage.duration_s, stage.rate.value, stage.rate.unit) for stage in task.schedule.stages
             ),
             ramp_up_s=task.schedule.ramp_up_s,
+            ramp_down_s=task.schedule.ramp_down_s,
             think_time_s=task.think_time_s,
+            think_spread=think_spread_text(task),
             tags=task.tags,
             meta=dict(task.meta),
             returned={name: _spread(numbers) for name, numbers in tally.returned.items()},
@@ -331,6 +334,8 @@ class TaskMeasurements:
         return (end_ns - begin_ns) / NS
 
     def _throughput(self, tally: Tally, window: Window, inside_warmup: bool) -> Throughput:
+        if (own := tally.returned.get(OWN_THROUGHPUT)) is not None:
+            return Throughput(self._unit, own.total / own.count, None, own.smallest, own.largest)
         length_s = self.time.measured_s(window.start_s, window.end_s)
         # what completed in the window, whatever its due time
         in_window = self.measured.in_window_units + self.warmup.in_window_units

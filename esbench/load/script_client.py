@@ -21,6 +21,7 @@ from esbench.measure.verdict import Verdict
 from esbench.requests.exchange import (
     Body,
     Concurrent,
+    Exhausted,
     HttpScript,
     Reply,
     RequestBytes,
@@ -28,7 +29,7 @@ from esbench.requests.exchange import (
     Script,
     ScriptSession,
 )
-from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, json_text, without_headers
+from esbench.requests.templates import GZIP_HEADER, closes, compressed, is_encoded, json_text, without_headers
 
 _Evidence = tuple[bytes, int | None, bytes]  # a request; status and body of its reply
 
@@ -147,6 +148,8 @@ class ScriptLane(Client):
         self._request, self.answer = request[0], None
         self._reply = asyncio.get_running_loop().create_future()
         signed = self._route.access.signed(request)
+        self.closes, self.is_head = closes(signed[0]), signed[0][:5] == b"HEAD "
+        self.link.say_next(is_last=self.closes, is_head=self.is_head)
         if self.link.usable and self.link.send(signed, timeout_ns):
             self._began(self.link.sent_ns)
         else:
@@ -230,7 +233,8 @@ class ScriptClient(ScriptLane):
         if isinstance(script, HttpScript):
             routes = [replace(route, hosts=OneHost(route.hosts, position)) for position in script.hosts] or routes
         super().__init__(slot, routes[0], self)
-        self.draw = lambda: None  # a script decides while it runs
+        self._http = script if isinstance(script, HttpScript) else None
+        self.draw = self._http.advance if self._http else lambda: None  # a script decides while it runs
         self._script = script
         self._further = tuple(ScriptLane(slot, own, self) for own in routes[1:])
         for lane in (self, *self._further):
@@ -279,7 +283,10 @@ class ScriptClient(ScriptLane):
         try:
             verdict = await self._script.run(self)
         except RequestFailed as failure:
-            verdict = Verdict(0, failure.kind, failure.detail)
+            verdict = Verdict(0, failure.kind, failure.detail, details=failure.details)
+        except Exhausted as reason:  # no value is left for the next request, and there is no further turn
+            self.loop.not_drawn(self, reason)
+            return
         except asyncio.CancelledError:
             verdict = Verdict(0, "cancelled", "the race was stopped")
             turn.last_received_ns = 0
@@ -293,7 +300,10 @@ class ScriptClient(ScriptLane):
         if verdict.error is not None:
             self.loop.failed(verdict)
         self.free_ns = received_ns
-        self.loop.freed(self)
+        if self._http is not None and (rest_s := self._http.rest_s):
+            self.loop.rests(self, received_ns + int(rest_s * NS))
+        else:
+            self.loop.freed(self)
 
     def first_sent(self, sent_ns: int) -> None:
         """Count the turn as sent, at its first byte."""

@@ -26,7 +26,9 @@ _GZIP = b"\x1f"  # the first byte of gzip data
 _MOST_BYTES = 256 << 20  # of a reply's body; it holds a connection's memory until it is judged
 _MOST_HEAD_BYTES = 1 << 20  # of heads whose end is not read yet, each read from a socket being at most 256 KiB
 _SHOWN = 1_000  # bytes of what is not understood
-_FINAL_HEAD = re.compile(rb"(?:^|\r\n\r\n)HTTP/1\.\d [2-9].*?\r\n\r\n", re.DOTALL)  # not that of an interim reply (1xx)
+_FINAL_HEAD = re.compile(
+    rb"(?:^|\r\n\r\n)HTTP/1\.(\d) ([2-9]\d\d).*?\r\n\r\n", re.DOTALL
+)  # not that of an interim reply (1xx)
 _HAS_LENGTH = re.compile(rb"\r\n(?:content-length|transfer-encoding):", re.IGNORECASE)
 
 
@@ -48,7 +50,9 @@ class Connection(Link, asyncio.BaseProtocol):
     __slots__ = (
         "_body",
         "_count",
+        "_has_no_body",
         "_head",
+        "_is_last",
         "_keep_alive",
         "_parser",
         "_socket_fd",
@@ -68,6 +72,7 @@ class Connection(Link, asyncio.BaseProtocol):
         self._head = b""  # of a reply that is not complete yet
         self._count = 0  # bytes read of it
         self._status = 0  # of a complete reply
+        self._is_last = self._has_no_body = False
         self._keep_alive = True
         self._surplus = False
 
@@ -94,6 +99,12 @@ class Connection(Link, asyncio.BaseProtocol):
         self.in_flight = False
         self.close()
         self.owner.on_failure(kind, detail)
+
+    def say_next(self, *, is_last: bool, is_head: bool) -> None:
+        """Say of the request that is sent next whether it says to be the connection's last one (RFC 9112, 9.6), and
+        whether it is a HEAD, whose reply has the length of a body that does not follow (RFC 9110, 9.3.2)."""
+        self._is_last, self._has_no_body = is_last, is_head
+        self.partial = self.partial or is_last or is_head  # so that also a whole reply is parsed here
 
     def retire(self) -> None:
         """Take no further request; the one in flight is still answered."""
@@ -172,6 +183,9 @@ class Connection(Link, asyncio.BaseProtocol):
             self.fail("bad response", f"read before its request was sent: {data[:_SHOWN]!r}")
             return
         self.partial = True
+        if self._has_no_body and self.in_flight:
+            self._parse_head(data)
+            return
         error = ""
         try:
             self._parser.feed_data(data)
@@ -191,6 +205,30 @@ class Connection(Link, asyncio.BaseProtocol):
             self._replied()
         else:
             self._read_on(data)
+
+    def _parse_head(self, data: bytes) -> None:
+        """Handle data of a reply to HEAD, which is its head alone."""
+        self._head += data
+        head = _FINAL_HEAD.search(self._head)
+        if not self._head.startswith(b"HTTP/1."[: len(self._head)]):
+            self.fail("bad response", f"not HTTP/1.1: {self._head[:_SHOWN]!r}")
+        elif head is None:
+            if len(self._head) > _MOST_HEAD_BYTES:
+                self.fail("bad response", f"not HTTP/1.1: its head has no end: {self._head[:_SHOWN]!r}")
+        elif head.end() < len(self._head):
+            self.fail("bad response", f"more bytes than the head of a reply to HEAD: {self._head[-_SHOWN:]!r}")
+        else:
+            lines = head[0].strip().split(b"\r\n")[1:]
+            fields = {
+                name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)
+            }
+            self._keep_alive = head[1] != b"0" and fields.get(b"connection", b"").lower() != b"close"
+            self.keep_headers(lines)
+            self._status = int(head[2])
+            self._replied()
+
+    def keep_headers(self, lines: list[bytes]) -> None:
+        """Do nothing with the header lines of a reply."""
 
     def _read_on(self, data: bytes) -> None:
         """Wait for more of a reply, unless it has become too long; its head is kept for a reply without a length."""
@@ -233,7 +271,7 @@ class Connection(Link, asyncio.BaseProtocol):
                 self.fail("bad response", f"not gzip: {body[:_SHOWN]!r}")
                 return
         self.in_flight = False
-        if not self._keep_alive:
+        if self._is_last or not self._keep_alive:
             self.close()
         self.owner.on_reply(status, body, self.received_ns)
 
@@ -270,6 +308,11 @@ class WithHeaders(Connection):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.headers = {}
+
+    def keep_headers(self, lines: list[bytes]) -> None:
+        self.headers = {}
+        for name, _, value in (line.partition(b":") for line in lines):
+            self.on_header(name.strip(), value.strip())
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header. A callback of the parser."""
@@ -345,6 +388,7 @@ async def ask(host: Host, access: Access, request: RequestBytes, timeout_s: floa
         raise RequestFailed("connection refused", f"{host.label}: {reason_of(error)}") from error
     try:
         async with asyncio.timeout(timeout_s):
+            connection.say_next(is_last=True, is_head=request[0][:5] == b"HEAD ")
             if not connection.send(access.signed(request), 0):
                 question.on_idle_loss()
             reply = await question.reply
@@ -361,4 +405,6 @@ def header_lines(host: Host, options: ClientOptions) -> bytes:
     headers = [("Host", host.authority), ("Accept", "application/json"), *options.headers()]
     if options.http_compress:
         headers.append(("Accept-Encoding", "gzip"))
+    if not options.keep_alive:
+        headers.append(("Connection", "close"))
     return b"".join(f"{key}: {value}\r\n".encode("latin-1") for key, value in headers)

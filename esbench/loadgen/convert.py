@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,21 +56,29 @@ schedule:
   - name: {task}
     clients: {{{{ clients }}}}
     # {{% if requests is defined %}}
-    requests: {{{{ {turns_of_requests} }}}}
+    requests: {{{{ requests }}}}
     # {{% elif rounds is defined %}}
-    iterations: {{{{ rounds }}}}
+    {rounds_of_task}
     # {{% else %}}
     time-period: {{{{ duration }}}}
     # {{% endif %}}
     # {{% if rate is defined %}}
-    target-throughput: {{{{ {turns_of_rate} }}}}
+    target-throughput: {{{{ rate }}}}
     # {{% endif %}}
     operation:
       operation-type: {kind}
+      {turns}
 {{% raw %}}
 {operation}
 {{% endraw %}}
 """
+
+
+_ROUNDS_OF_ONE = {"rounds_of_task": "iterations: {{ rounds }}", "turns": "# a turn is one request"}
+_ROUNDS = {
+    "rounds_of_task": "# so many turns of each client",
+    "turns": "# {% if rounds is defined %}\n      turns: {{ rounds }}\n      # {% endif %}",
+}
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ class _Converter:
             for request, place, identity in zip(requests, places, identities, strict=True)
         ]
         elements = [{"name": name, **element} for element, name in zip(elements, _row_names(elements), strict=True)]
-        operation: dict[str, Any] = {"requests": elements}
+        operation: dict[str, Any] = {"requests": list(self._with_pauses(elements))}
         if self._file.runner.continue_on_assert_invalid:
             operation["ends-when-invalid"] = False
         files: dict[str, Path] = {}
@@ -195,14 +203,19 @@ class _Converter:
             ),
             variables=_literal(_yaml({"variables": variables}) if variables else ""),
             task=elements[0]["name"] if len(elements) == 1 else "requests",
-            turns_of_requests="requests" if in_turn == 1 else f"[1, requests // {in_turn}] | max",
-            turns_of_rate="rate" if in_turn == 1 else f"rate / {in_turn}",
             kind=HttpRequests.name,
+            **(_ROUNDS_OF_ONE if in_turn == 1 else _ROUNDS),
             **USUAL,
             operation=_literal(_yaml(operation, indent=6)),
         )
         identity = identities[0] if is_shared else None
         return LoadgenTrack(text, files, self._params, self._sources, hosts, identity, in_turn, len(requests))
+
+    def _with_pauses(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the elements of requests in order, with the pauses that stand alone between them."""
+        left = iter(elements)
+        for each in self._file.elements:
+            yield {"pause": f"{each}ms"} if isinstance(each, int) else next(left)
 
     def _identity(self, request: LoadgenRequest, place: _Place) -> Identity | None:
         """Return the user of a request; None without one. A header Authorization says it better."""
@@ -224,13 +237,14 @@ class _Converter:
             url = begin + url[first.end() :]
         if url.startswith("/"):
             place = self._endpoint(request)
-            return replace(place, path=url)
+            return replace(place, path=url.partition("#")[0])
         match = _URL.fullmatch(url)
         if match is None:
             is_drawn = url.startswith("$[[")
             what = f'"{_without_user(request.url)}" {"begins with what is drawn" if is_drawn else "is no URL"}'
             raise TrackError(what, where=request.where, hint="say http://HOST:PORT/PATH")
-        rest = match["rest"] if match["rest"].startswith("/") else f"/{match['rest']}"
+        rest = match["rest"].partition("#")[0]
+        rest = rest if rest.startswith("/") else f"/{rest}"
         return self._address(match, rest, request.where)
 
     def _endpoint(self, request: LoadgenRequest) -> _Place:
@@ -281,6 +295,7 @@ class _Converter:
             "times": request.execute_repeat_times,
             "register": {self._names[name]: path for name, path in request.register.items()},
             "assert": self._renamed(request.asserted),
+            "valid-statuses": [] if request.asserted else list(self._file.runner.valid_statuses),
             "pause": f"{request.sleep_ms}ms" if request.sleep_ms else "",
         }
         return {key: value for key, value in element.items() if value and (key not in ("repeat", "times") or value > 1)}
@@ -370,6 +385,16 @@ class _Converter:
         if not found.resolve().is_relative_to(folder):  # by a link, too: somebody else may have made the folder
             what = f'"{path}" of values of "{variable.name}" is outside of the folder of this file'
             raise TrackError(what, where=variable.where, hint=f"copy it into {folder}")
+        try:
+            if not found.read_text(encoding="utf-8").strip() and not variable.keys.get("data"):
+                raise TrackError(f'"{found}" of values of "{variable.name}" is empty', where=variable.where)
+        except OSError as error:
+            what = f'"{found}" of values of "{variable.name}" cannot be read: {error.strerror}'
+            raise TrackError(what, where=variable.where) from None
+        except UnicodeDecodeError as error:
+            line = 1 + error.object.count(b"\n", 0, error.start)
+            what = f'"{found}" of values of "{variable.name}": line {line} is no text in UTF-8'
+            raise TrackError(what, where=variable.where, hint="convert it, e.g. with iconv") from None
         name = f"{self._names[variable.name]}{path.suffix or '.txt'}"
         files[name] = found
         return name

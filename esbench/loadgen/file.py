@@ -6,6 +6,7 @@ that leaves open.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,18 @@ from typing import Any
 import yaml
 
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
-from esbench.operations.conditions import condition_of
+from esbench.loadgen import dsl
+from esbench.operations.conditions import CONDITION_NAMES, condition_of
 from esbench.operations.http_requests import METHODS
+from esbench.requests.templates import own_headers, unsent_headers
 from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
 from esbench.track.source import YAML_SUFFIXES
 
-_READ = ("env", "runner", "variables", "requests")
+_OF_FILE = ("env", "runner", "variables")
+_READ = (*_OF_FILE, "requests")
 _KEYS = (*_READ, "tests")
-_ITEM_KEYS = ("request", "assert", "register", "sleep", "assert_dsl")
+_ITEM_KEYS = ("request", "assert", "register", "sleep")
 _REQUEST_KEYS = (
     *("method", "url", "headers", "basic_auth", "body", "body_repeat_times", "execute_repeat_times"),
     *("runtime_variables", "runtime_body_line_variables", "disable_header_names_normalizing", "simple_mode"),
@@ -46,16 +50,13 @@ _ORIGIN = re.compile(r"((?:\w+://)?[^/?#]*).*", re.DOTALL)
 _TEMPLATES = ("url", "headers", "body")  # whose environment variables become parameters of the track
 _WITHOUT_EFFECT = (  # they tune how Loadgen measures and logs
     *("log_requests", "log_status_codes", "benchmark_only", "duration_in_us", "no_stats", "no_size_stats"),
-    *("metric_sample_size", "disable_header_names_normalizing", "reset_context"),
+    *("metric_sample_size", "disable_header_names_normalizing", "reset_context", "skip_invalid_assert"),
 )
 _RUNNER_KEYS = (
     *("total_rounds", "no_warm", "valid_status_codes_during_warmup", "assert_invalid", "continue_on_assert_invalid"),
     *("assert_error", "default_endpoint", "default_basic_auth", *_WITHOUT_EFFECT),
 )
 _PIPELINES = ("pipeline", "flow", "entry", "router", "elasticsearch")  # of INFINI Gateway's files
-_NO_DSL = (
-    "esbench reads Loadgen's YAML: write the requests under requests: (method, url, body), as it is documented there"
-)
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,12 @@ class LoadgenFile:
     environment: Environment
     runner: RunnerOptions
     variables: Sequence[LoadgenVariable]
-    requests: Sequence[LoadgenRequest]
+    elements: Sequence[LoadgenRequest | int]  # an int: a pause alone, in ms
     warnings: Sequence[str] = field(default=())
+
+    @property
+    def requests(self) -> Sequence[LoadgenRequest]:
+        return [each for each in self.elements if isinstance(each, LoadgenRequest)]
 
 
 @dataclass(frozen=True)
@@ -171,8 +176,9 @@ class LoadgenSource:
 
         Raises UsageError if one has no value, TrackError for faults of the file.
         """
-        defaults = {str(key): _plain(self.root["env"][key]) for key in _mapping(self.root, "env")}
-        environment = Environment(self.path, defaults, variables)
+        defaults = {str(key): _default(self.root["env"][key]) for key in _mapping(self.root, "env")}
+        asked = {name: value for name, value in variables.items() if name in self.environment_names}
+        environment = Environment(self.path, defaults, asked)
         root = replace(self.root, value=_with_values(self.root.value, environment.within))
         runner = root.find("runner")
         return LoadgenFile(
@@ -180,15 +186,28 @@ class LoadgenSource:
             environment=environment,
             runner=RunnerOptions() if runner is None else _runner(runner),
             variables=tuple(_variables(root)),
-            requests=tuple(_requests(root)),
-            warnings=tuple(_without_effect(root)),
+            elements=tuple(_requests(root)),
+            warnings=(*_without_effect(root), *_read_past(root)),
         )
 
 
-def open_loadgen(path: Path) -> LoadgenSource:
-    """Parse a Loadgen file. Raises UsageError if it cannot be read or is no YAML file; TrackError for its faults."""
-    if path.suffix not in YAML_SUFFIXES:
-        raise UsageError(f'"{path}" is no YAML file', hint=_NO_DSL if path.suffix == ".dsl" else "it ends in .yml")
+def open_loadgen(path: Path, beside: Path | None = None) -> LoadgenSource:
+    """Parse a Loadgen file, YAML or of the DSL. Raises UsageError if it cannot be read; TrackError for its faults.
+
+    `beside` is a YAML file whose `env`, `runner` and `variables` count where one of the DSL does not say them.
+    """
+    root = _parsed(path)
+    if beside is not None:
+        above = _parsed(beside).value
+        own = {key: above[key] for key in _OF_FILE if isinstance(above, Mapping) and key in above}
+        root = replace(root, value={**own, **root.value})
+    _check_requests(root)
+    return LoadgenSource(path, root)
+
+
+def _parsed(path: Path) -> DocumentNode:
+    if path.suffix not in (*YAML_SUFFIXES, dsl.SUFFIX):
+        raise UsageError(f'"{path}" is no file of Loadgen', hint="it ends in .yml, or of the DSL in .dsl")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -196,20 +215,28 @@ def open_loadgen(path: Path) -> LoadgenSource:
     except UnicodeDecodeError:
         raise UsageError(f'"{path}" is no text in UTF-8') from None
     renderer = TrackRenderer(path.parent, RenderContext({}, distribution="", version="0", now=0.0))
-    root = parse(Rendered(path.name, text, renderer))
+    text = dsl.as_json(path, text) if path.suffix == dsl.SUFFIX else text
+    root = parse(Rendered(path.name, text, renderer), last_wins=True)
     if not isinstance(root.value, Mapping):
-        hint = _NO_DSL if re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text) else "it has requests: and variables:"
+        is_dsl = re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text)
+        hint = "a file of the DSL ends in .dsl" if is_dsl else "it has requests: and variables:"
         root.fail("this is no Loadgen file", hint)
-    for key in root.value:
-        if key in _PIPELINES:
-            root[key].fail(f'"{key}" is of a gateway\'s file', "esbench load takes requests: and variables:")
-        if key not in _KEYS and nearest(str(key), _KEYS):
-            root[key].fail(f'a Loadgen file has no "{key}"', did_you_mean(str(key), _KEYS))
-    if root.find("tests") is not None:
-        root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
+    return root
+
+
+def _check_requests(root: DocumentNode) -> None:
+    """Raise TrackError for a file without requests."""
     if not root.get("requests"):
+        if root.find("tests") is not None:
+            root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
+        for key in root.value:
+            if key in _PIPELINES:
+                root[key].fail(f'"{key}" is of a gateway\'s file', "esbench load takes requests: and variables:")
+            if key not in _KEYS and nearest(str(key), _KEYS):
+                root[key].fail(f'a Loadgen file has no "{key}"', did_you_mean(str(key), _KEYS))
         root.fail("the file has no requests", "requests: is a list of what to send")
-    return LoadgenSource(path, root)
+    if all(_is_pause(item) for item in _nodes(root, "requests")):
+        root["requests"].fail("there are sleeps alone, and no request", "say request: {method: GET, url: ...}")
 
 
 def _with_values(value: Any, within: Callable[[str], str]) -> Any:
@@ -219,12 +246,6 @@ def _with_values(value: Any, within: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_with_values(each, within) for each in value]
     return within(value) if isinstance(value, str) else value
-
-
-def _known(node: DocumentNode, keys: Collection[str], what: str) -> None:
-    for key in node.value:
-        if key not in keys:
-            node[key].fail(f'{what} has no "{key}"', did_you_mean(str(key), keys))
 
 
 def _kind(value: object) -> str:
@@ -278,6 +299,13 @@ def _plain(node: DocumentNode) -> str:
     return str(node.value if has_value else written)
 
 
+def _default(node: DocumentNode) -> str:
+    """Return what the file says of an environment variable: text, or a list or mapping as JSON."""
+    if isinstance(node.value, list | Mapping):
+        return json.dumps(node.value, ensure_ascii=False, separators=(",", ":"))
+    return _plain(node)
+
+
 def _text(node: DocumentNode, key: str, default: str = "") -> str:
     return _plain(node[key]) if node.find(key) is not None else default
 
@@ -318,7 +346,6 @@ def _pairs(node: DocumentNode, key: str) -> dict[str, str]:
 def _identity(node: DocumentNode, key: str) -> Identity | None:
     if not _mapping(node, key):
         return None
-    _known(node[key], ("username", "password"), key)
     user = _text(node[key], "username")
     return Identity(user, _text(node[key], "password")) if user else None
 
@@ -326,7 +353,6 @@ def _identity(node: DocumentNode, key: str) -> Identity | None:
 def _runner(node: DocumentNode) -> RunnerOptions:
     if not isinstance(node.value, Mapping):
         node.fail(f'"runner" must be a mapping, not {_kind(node.value)}')
-    _known(node, _RUNNER_KEYS, "runner")
     statuses = node.get("valid_status_codes_during_warmup", [])
     if not isinstance(statuses, list) or not all(isinstance(each, int) for each in statuses):
         node["valid_status_codes_during_warmup"].fail("statuses are a list of numbers, [200, 404]")
@@ -346,17 +372,78 @@ def _without_effect(root: DocumentNode) -> Iterator[str]:
     runner = root.get("runner") or {}
     if given := [key for key in runner if key in _WITHOUT_EFFECT and runner[key]]:
         yield f"runner: {', '.join(given)}: without effect (all is measured; the record has a reply of each failure)"
-    if others := [str(key) for key in root.value if key not in _KEYS]:
+    if others := [str(key) for key in root.value if key not in _READ]:
         yield f"{', '.join(others)}: without effect (esbench load reads {', '.join(_READ)})"
+    if unsent := [(name, node) for node in _with(root, "headers") for name in unsent_headers(_pairs(node, "headers"))]:
+        names = ", ".join(dict.fromkeys(name for name, _ in unsent))
+        yield f"{unsent[0][1]['headers'].where}: {names}: not sent, it belongs to the connection (Connection: close is)"
     for node in _nodes(root, "variables"):
-        if unused := [key for key in node.value if key not in (*_OF_ANY, *TYPES[_text(node, "type")])]:
+        known = TYPES[_text(node, "type")]
+        if unused := [key for key in node.value if key in _VARIABLE_KEYS and key not in (*_OF_ANY, *known)]:
             yield f'variable "{_text(node, "name")}": {", ".join(unused)}: without effect on {_text(node, "type")}'
+
+
+def _read_past(root: DocumentNode) -> Iterator[str]:
+    """Yield a notice for each key that Loadgen, too, reads past, and for each that stands twice in its mapping."""
+    for what, node, keys in _known_keys(root):
+        for key in node.value:
+            if key not in keys:
+                near = nearest(str(key), keys)
+                yield f'{node[key].where}: {what} has no "{key}": read past{f" ({near})" if near else ""}'
+    for key, line in repeated_keys(root.rendered.text):
+        yield f'{root.rendered.location(line)}: the key "{key}" stands here a second time: this one counts'
+
+
+def _known_keys(root: DocumentNode) -> Iterator[tuple[str, DocumentNode, Collection[str]]]:
+    """Yield what each mapping is, the mapping, and the keys that it may have."""
+    identity = ("username", "password")
+    if isinstance(root.get("runner"), Mapping):
+        yield "runner", root["runner"], _RUNNER_KEYS
+    for node in _nodes(root, "variables"):
+        yield "a variable", node, _VARIABLE_KEYS
+    for item in _nodes(root, "requests"):
+        yield "an element of requests", item, _ITEM_KEYS
+        if isinstance(item.get("sleep"), Mapping):
+            yield "sleep", item["sleep"], ("sleep_in_milli_seconds",)
+        asserted = item.get("assert")
+        if isinstance(asserted, Mapping) and asserted != _conditions(asserted):
+            yield "an assert", item["assert"], CONDITION_NAMES
+        if isinstance(item.get("request"), Mapping):
+            yield "a request", item["request"], _REQUEST_KEYS
+    owners = [*_with(root, "basic_auth"), *filter(None, [root.find("runner")])]
+    for owner in owners:
+        for key in ("basic_auth", "default_basic_auth"):
+            if isinstance(owner.value, Mapping) and isinstance(owner.get(key), Mapping):
+                yield key, owner[key], identity
+
+
+def repeated_keys(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the keys that stand in a mapping of a YAML text for a second time, each with its line from 1."""
+    pending = [yaml.compose(text, Loader=yaml.CSafeLoader)]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, yaml.SequenceNode):
+            pending += node.value
+        elif isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if str(key.value) in seen:
+                    yield str(key.value), key.start_mark.line + 1
+                seen.add(str(key.value))
+                pending.append(value)
+
+
+def _with(root: DocumentNode, key: str) -> Iterator[DocumentNode]:
+    """Yield the requests that have a key."""
+    for item in _nodes(root, "requests"):
+        node = item.find("request")
+        if node is not None and isinstance(node.value, Mapping) and node.find(key) is not None:
+            yield node
 
 
 def _variables(root: DocumentNode) -> Iterator[LoadgenVariable]:
     seen: set[str] = set()
     for node in _nodes(root, "variables"):
-        _known(node, _VARIABLE_KEYS, "a variable")
         name, kind = _text(node, "name").strip(), _text(node, "type")
         if not name:
             node.fail("a variable has no name")
@@ -386,17 +473,33 @@ def _keys(node: DocumentNode) -> dict[str, Any]:
     return keys
 
 
-def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
+def _conditions(value: Any) -> Any:
+    """Return an `assert` without the keys that are no conditions, if it has others: Loadgen reads past them."""
+    if not isinstance(value, Mapping) or not any(key in CONDITION_NAMES for key in value):
+        return value
+    return {key: each for key, each in value.items() if key in CONDITION_NAMES}
+
+
+def _is_pause(item: DocumentNode) -> bool:
+    """True for an element of requests that is a sleep alone."""
+    return item.get("request") is None and item.get("sleep") is not None
+
+
+def _sleep_ms(item: DocumentNode) -> int:
+    return _count(item["sleep"], "sleep_in_milli_seconds") if _mapping(item, "sleep") else 0
+
+
+def _requests(root: DocumentNode) -> Iterator[LoadgenRequest | int]:
+    """Yield the requests in order; for a sleep alone, its milliseconds."""
     for item in _nodes(root, "requests"):
-        _known(item, _ITEM_KEYS, "an element of requests")
-        if item.find("assert_dsl") is not None:
-            item["assert_dsl"].fail("assert_dsl is not read", "write it as assert: {equals: ...}")
         node = item.find("request")
+        if _is_pause(item):
+            yield _sleep_ms(item)
+            continue
         if node is None:
             item.fail('an element of requests has a "request"', did_you_mean("request", item.value))
         if not isinstance(node.value, Mapping):
             node.fail(f'"request" must be a mapping, not {_kind(node.value)}')
-        _known(node, _REQUEST_KEYS, "a request")
         method = _text(node, "method", "GET").upper()
         if method not in METHODS:
             node["method"].fail(f'the method "{method}" cannot be sent', did_you_mean(method, METHODS))
@@ -405,16 +508,13 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
         asserted = item.find("assert")
         if asserted is not None:
             try:
-                condition_of(asserted.value, "")
+                condition_of(_conditions(asserted.value), "")
             except TrackError as error:
                 raise asserted.failed(error) from None
-        sleep = item.find("sleep")
-        if sleep is not None:
-            _known(sleep, ("sleep_in_milli_seconds",), "sleep")
         yield LoadgenRequest(
             method=method,
             url=_text(node, "url").strip(),
-            headers=_pairs(node, "headers"),
+            headers=own_headers(_pairs(node, "headers")),
             basic_auth=_identity(node, "basic_auth"),
             body=_text(node, "body"),
             body_repeat_times=_count(node, "body_repeat_times") or 1,
@@ -422,8 +522,8 @@ def _requests(root: DocumentNode) -> Iterator[LoadgenRequest]:
             runtime_variables=_names(node, "runtime_variables"),
             runtime_body_line_variables=_names(node, "runtime_body_line_variables"),
             register=_pairs(item, "register"),
-            asserted=None if asserted is None else asserted.value,
-            sleep_ms=0 if sleep is None else _count(sleep, "sleep_in_milli_seconds"),
+            asserted=None if asserted is None else _conditions(asserted.value),
+            sleep_ms=_sleep_ms(item),
             simple=_flag(node, "simple_mode"),
             where=node.where,
         )

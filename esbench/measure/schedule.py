@@ -166,6 +166,12 @@ def measured_period_s(task: Task) -> float | None:
     return max(0.0, stages_duration_s(task.schedule) - (task.warmup_time_s or 0.0))
 
 
+def length_s(task: Task) -> float | None:
+    """Return the length of a task in s, its warmup and ramp-down included; None for a task without an end by time."""
+    period_s = measured_period_s(task)
+    return None if period_s is None else (task.warmup_time_s or 0.0) + period_s + task.schedule.ramp_down_s
+
+
 def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
     """Return the target rate `elapsed_s` after the task's start, that of the current stage if any. Ignores ramp-up.
 

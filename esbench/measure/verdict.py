@@ -50,6 +50,8 @@ class Verdict:
         return self.error in CONNECTION_ERRORS
 
 
+OWN_THROUGHPUT = "throughput"  # a number that a runner returned: units per second, by a measurement of its own
+REFUSED = "refused"  # the name under which the documents are counted that a server refused
 TOOK, SAMPLED_TOOK = "took", "took (sampled)"  # names under which the server's own time is counted
 
 # Kinds of failure.

@@ -27,10 +27,10 @@ from esbench.operations.administrative import (
 from esbench.operations.base import ADMINISTRATIVE, MEASURED, OF_THE_CLUSTER, ON_NO_SERVERLESS, TaskContext
 from esbench.operations.parameters import Parameter, flag
 
-DATA_STREAMS = Feature("data streams", (7, 9), (1, 0))
-ENRICH = Feature("enrich policies", (7, 5))
-ILM = Feature("lifecycle policies", (6, 6))
-ML = Feature("machine learning", (5, 4))
+DATA_STREAMS = Feature("data streams", (7, 9), (1, 0), node="data-streams")
+ENRICH = Feature("enrich policies", (7, 5), node="enrich-policies")
+ILM = Feature("lifecycle policies", (6, 6), node="lifecycle-policies")
+ML = Feature("machine learning", (5, 4), node="machine-learning")
 
 
 def _enrich(context: TaskContext) -> Iterable[Call]:

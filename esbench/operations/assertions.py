@@ -16,7 +16,6 @@ from esbench.model import Challenge, Task
 from esbench.requests.exchange import (
     ClientProgram,
     Concurrent,
-    Exchange,
     HttpScript,
     Reply,
     RequestFailed,
@@ -72,6 +71,8 @@ def asserting(compiled: ClientProgram | Script, params: Mapping[str, Any]) -> Cl
     assertions = params.get("assertions")
     if not assertions:
         return compiled
+    if isinstance(compiled, HttpScript):
+        return _HttpScript(compiled, assertions)
     return _Script(compiled, assertions) if isinstance(compiled, Script) else _Program(compiled, assertions)
 
 
@@ -85,7 +86,7 @@ class _Program:
         def judge(status: int, body: bytes, drawn: Any) -> Verdict:
             return asserted(last.judge(status, body, drawn), Reply(status, body), assertions)
 
-        self.exchanges = (*others, Exchange(last.name, last.render, judge))
+        self.exchanges = (*others, replace(last, judge=judge))
 
 
 class _Script:
@@ -93,13 +94,30 @@ class _Script:
 
     def __init__(self, script: Script, assertions: Sequence[Mapping[str, Any]]) -> None:
         self.connections = script.connections if isinstance(script, Concurrent) else 1
-        self.hosts: Sequence[int] = script.hosts if isinstance(script, HttpScript) else ()
-        self.reads_headers = isinstance(script, HttpScript) and script.reads_headers
         self._script = script
         self._assertions = assertions
 
     async def run(self, session: ScriptSession) -> Verdict:
         return asserted(await self._script.run(session), session.answer, self._assertions)
+
+
+class _HttpScript(_Script):
+    """A script of requests to any HTTP server that checks assertions on each reply."""
+
+    def __init__(self, script: HttpScript, assertions: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(script, assertions)
+        self.hosts = script.hosts
+        self.reads_headers = script.reads_headers
+        self.advance = script.advance
+        self._http = script
+
+    @property
+    def rest_s(self) -> float:
+        return self._http.rest_s
+
+    @property
+    def turn_is_over(self) -> bool:
+        return self._http.turn_is_over
 
 
 def asserted(verdict: Verdict, reply: Reply | None, assertions: Sequence[Mapping[str, Any]]) -> Verdict:

@@ -18,7 +18,7 @@ from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
 from esbench.requests.programs import Program, common_headers
-from esbench.requests.templates import check_header, variables_in
+from esbench.requests.templates import check_header, unsent_headers, variables_in
 from esbench.units import Rate
 
 Target = Literal["index", "data-stream"]
@@ -87,14 +87,12 @@ OF_THE_CLUSTER = replace(ADMINISTRATIVE, not_on_serverless=ON_NO_SERVERLESS)
 class TaskContext(RequestContext):
     """The data from which an operation is compiled for one worker.
 
-    `slots` are the worker's client slots out of 0..task.clients-1; `indices`, `corpora`, `data_streams` and `templates`
-    are all those of the track, `hosts` those of the race.
+    `indices`, `corpora`, `data_streams` and `templates` are all those of the track, `hosts` those of the race.
     """
 
     dialect: Dialect
     indices: tuple[Index, ...]
     corpora: tuple[Corpus, ...]
-    slots: tuple[int, ...]
     hosts: tuple[Host, ...] = ()
     data_streams: tuple[DataStream, ...] = ()
     templates: Templates = field(default_factory=Templates)
@@ -122,6 +120,16 @@ def default_index(params: Mapping[str, Any], indices: Sequence[Index | DataStrea
         'the operation needs "index"',
         where=where,
         hint=f"the track has {len(names)} indices: {', '.join(names)}" if names else "the track has no index",
+    )
+
+
+def unsent(headers: Mapping[str, Any], what: str) -> TrackError | None:
+    """Return the fault of headers that belong to the connection, and are not sent; None without any."""
+    names = unsent_headers({str(name): str(value) for name, value in headers.items()})
+    if not names:
+        return None
+    return TrackError(
+        f"{what}: {', '.join(names)}: not sent, it belongs to the connection", hint="Connection: close is"
     )
 
 
@@ -199,6 +207,8 @@ class OperationType:
         for name, parameter in {**COMMON, **self.parameters}.items():
             if (fault := parameter.tolerated(name, params.get(name))) is not None:
                 yield fault
+        if isinstance(params.get("headers"), Mapping) and (fault := unsent(params["headers"], '"headers"')):
+            yield fault
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         """Raise TrackError, as `check` does, for parameters of a request in a composite."""

@@ -15,7 +15,7 @@ from esbench.cluster.aws import DIGEST_HEADER, digest_of
 from esbench.corpus.bulk_source import Bulks, BulkSource, ConflictingBulks, conflicts_of, in_turn, partition
 from esbench.corpus.prepared import DocumentFile, PreparedDocuments
 from esbench.errors import TrackError, did_you_mean
-from esbench.measure.verdict import Details, Verdict
+from esbench.measure.verdict import REFUSED, Details, Verdict
 from esbench.model import DataStream, Index
 from esbench.operations.administrative import query_of
 from esbench.operations.base import TaskContext, default_index
@@ -23,7 +23,7 @@ from esbench.operations.parameters import flag, seconds, whole
 from esbench.operations.replies import bulk_details, created_by_index, judge_bulk, judge_unrefused
 from esbench.requests.exchange import Body, Exchange, Exhausted, NotReady, RequestBytes
 from esbench.requests.programs import common_headers
-from esbench.requests.templates import GZIP_HEADER, compressed, is_encoded, plain, without_headers
+from esbench.requests.templates import GZIP_HEADER, closes, compressed, is_encoded, plain, without_headers
 
 if TYPE_CHECKING:
     from esbench.corpus.stream import BulkStream
@@ -308,7 +308,7 @@ class BulkClientProgram:
         self._is_detailed = flag(params.get("detailed-results"))
         self._most_tries = 1 + (whole(params.get("retries_on_429")) or 0)
         self._wait_s = seconds(params, "retry-wait-period", 0.5)
-        self.exchanges = (Exchange("", self._render, self._judge),)
+        self.exchanges = (Exchange("", self._render, self._judge, any(map(closes, self._heads.values()))),)
 
     def draw(self) -> Piece:
         piece = self._streamed() or next(self._pieces, None)
@@ -333,7 +333,7 @@ class BulkClientProgram:
         if verdict.units:
             self._enter(verdict, body, piece.target)
         if self._is_detailed:
-            verdict = replace(verdict, details=bulk_details(status, body))
+            verdict = replace(verdict, details=_with_results(bulk_details(status, body), verdict.details))
         if verdict.error is not None and piece.tries < self._most_tries:
             verdict = self._try_again(verdict, status, body, piece)
         if verdict.again_after_s is None and verdict.error is None and piece.failed is not None:
@@ -364,5 +364,11 @@ class BulkClientProgram:
         piece.keep(refused)
         self._prepare(piece)
         details = verdict.details or Details()
-        retried = replace(details, results={**details.results, RETRIED: len(refused)})
+        kept = {name: count for name, count in details.results.items() if name != REFUSED}
+        retried = _with_results(replace(details, results={**kept, RETRIED: len(refused)}), others.details)
         return replace(verdict, details=retried, again_after_s=self._wait_s)
+
+
+def _with_results(details: Details, others: Details | None) -> Details:
+    """Return details with the counts of documents of others."""
+    return details if others is None else replace(details, results={**details.results, **others.results})

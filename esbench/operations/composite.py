@@ -20,6 +20,7 @@ from esbench.operations.base import REQUEST, OperationType, TaskContext
 from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.points_in_time import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
+from esbench.operations.turns import WEIGHT, Turns, weight_of
 from esbench.requests.exchange import RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Program
 from esbench.units import parse_duration
@@ -38,7 +39,7 @@ class Composite(OperationType):
     doc = "Several requests as one operation, each with its own row; streams run beside each other."
     parameters = {
         "requests": Parameter(
-            'operations, each with "operation-type" and "name", and {"stream": [...]} of the same',
+            'operations, each with "operation-type" and "name", and {"stream": [...]} of the same; any with a "weight"',
             (list,),
             required=True,
         ),
@@ -49,7 +50,8 @@ class Composite(OperationType):
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
-        _check_elements(params["requests"], {}, where)
+        for element, names in _each_with_names(params["requests"]):
+            _check_elements([element], names, where, may_have_weight=True)
 
     def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
         yield from super().tolerated(params)
@@ -64,13 +66,25 @@ class Composite(OperationType):
         return _all_read(params["requests"])
 
     def connections(self, params: Mapping[str, Any]) -> int:
-        return min(_width(params["requests"]), whole(params.get("max-connections")) or 1 << 30)
+        return min(_width(_widest(params["requests"])), whole(params.get("max-connections")) or 1 << 30)
 
     def compile(self, context: TaskContext) -> Program:
         return _CompositeProgram(context, self.connections(context.params))
 
 
-def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) -> None:
+def _each_with_names(elements: Sequence[Any]) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Yield each element with the types of the requests before it by name, to which its own are to be added.
+
+    Those of an element with a weight are not before any other: a turn may be without them.
+    """
+    names: dict[str, str] = {}
+    for element in elements:
+        yield element, dict(names) if isinstance(element, Mapping) and element.get(WEIGHT) is not None else names
+
+
+def _check_elements(
+    elements: Sequence[Any], names: dict[str, str], where: str, *, may_have_weight: bool = False
+) -> None:
     """Raise TrackError for an element that is not a valid request or stream of requests.
 
     `names`: the types of the requests before, by name; those of the elements are added.
@@ -83,6 +97,9 @@ def _check_elements(elements: Sequence[Any], names: dict[str, str], where: str) 
         if not isinstance(element, Mapping) or ("stream" in element) == ("operation-type" in element):
             what = f'a request needs an "operation-type", or is a {{"stream": [...]}}, not {str(element)[:100]}'
             raise TrackError(what, where=where)
+        if weight_of(element, "a request", where) is not None and not may_have_weight:
+            what = '"weight" belongs to the requests and streams of the outermost composite'
+            raise TrackError(what, where=where, hint="a stream with a weight may hold several requests")
         if "stream" in element:
             if not isinstance(element["stream"], list):
                 raise TrackError('a "stream" must be a list of requests', where=where)
@@ -116,6 +133,15 @@ def _width(elements: Sequence[Mapping[str, Any]]) -> int:
     groups = groupby(_flat(elements), lambda element: "stream" in element)
     widths = (sum(_width(each["stream"]) for each in group) for is_of_streams, group in groups if is_of_streams)
     return max(widths, default=1)
+
+
+def _widest(elements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the elements of the turn that needs the most connections: of adjacent weighted ones, one."""
+    widest: list[Mapping[str, Any]] = []
+    for is_drawn, group in groupby(elements, lambda element: element.get(WEIGHT) is not None):
+        members = list(group)
+        widest += [max(members, key=lambda each: ("stream" in each, _width([each])))] if is_drawn else members
+    return widest
 
 
 def _all_read(elements: Sequence[Mapping[str, Any]]) -> bool:
@@ -176,15 +202,14 @@ _Elements = tuple[_Request | _Stream, ...]
 class _CompositeProgram:
     """The program of a composite: the programs of all its requests, each with its own resources and ledger entries."""
 
-    finite = False
-
     def __init__(self, context: TaskContext, connections: int) -> None:
         from esbench.operations import builtin_operations
 
         self._types = builtin_operations()
         self._context = context
         self._programs: list[Program] = []
-        self._elements = tuple(self._compiled(context.params["requests"]))
+        self._requests: Sequence[Mapping[str, Any]] = context.params["requests"]
+        self._elements = [tuple(self._compiled([element])) for element in self._requests]
         self._connections = connections
 
     def _compiled(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[_Request | _Stream]:
@@ -202,12 +227,17 @@ class _CompositeProgram:
                 yield _Request(name, len(self._programs) - 1, element.get("assertions") or (), timeout_s)
 
     @property
+    def finite(self) -> bool:
+        return any(program.finite for program in self._programs)
+
+    @property
     def feed_waits(self) -> int:
         return sum(program.feed_waits for program in self._programs)
 
     def client(self, slot: int, headers: bytes) -> Script:
         scripts = [as_drawn(program.client(slot, headers)) for program in self._programs]
-        return _CompositeScript(self._elements, scripts, self._connections)
+        turns = Turns(self._requests, self._context.random(f"turns of client {slot}"))
+        return _CompositeScript(self._elements, turns, scripts, self._connections)
 
     def close(self) -> None:
         for program in self._programs:
@@ -222,18 +252,26 @@ def _groups(elements: _Elements) -> Iterator[tuple[list[_Stream], list[_Request]
 
 
 class _CompositeScript(VariableScript):
-    """The script of one client of a composite; up to `connections` requests run at once."""
+    """The script of one client of a composite; up to `connections` requests run at once.
 
-    def __init__(self, elements: _Elements, scripts: Sequence[VariableScript], connections: int) -> None:
+    `elements`: what each element of the composite stands for. A turn draws for all of them, also for those that its
+    `turns` leave out: so a variable has one value in it.
+    """
+
+    def __init__(
+        self, elements: Sequence[_Elements], turns: Turns, scripts: Sequence[VariableScript], connections: int
+    ) -> None:
         self.connections = connections
         self._elements = elements
+        self._turns = turns
         self._scripts = scripts
 
     def draw(self) -> list[Any]:
         return [script.draw() for script in self._scripts]
 
     async def play(self, session: ScriptSession, drawn: list[Any]) -> Verdict:
-        await _Turn(session.lanes, self._scripts, drawn).run(self._elements)
+        elements = tuple(element for place in self._turns.next() for element in self._elements[place])
+        await _Turn(session.lanes, self._scripts, drawn).run(elements)
         return GOOD
 
 

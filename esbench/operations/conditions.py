@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from esbench.cluster.replies import parse_json
 from esbench.errors import TrackError, did_you_mean
 
 _MISSING = object()
@@ -75,15 +76,21 @@ class ReplyFacts:
 
     def _json(self) -> Any:
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            return parse_json(self.body)
+        except ValueError:
             return _MISSING
 
 
 def _at(path: str, content: Any) -> Any:
-    """Return the value at a dotted path, whose keys may hold dots themselves; else _MISSING."""
+    """Return the value at a dotted path, whose keys may hold dots themselves; else _MISSING.
+
+    Of an array, a number is the place of an element, from 0, and `*` stands for all elements that have what follows:
+    their values are a list, however many arrays are passed.
+    """
     if not path:
         return content
+    if isinstance(content, list):
+        return _of_array(path, content)
     if not isinstance(content, Mapping):
         return _MISSING
     if path in content:
@@ -94,6 +101,14 @@ def _at(path: str, content: Any) -> Any:
         if key in content and (found := _at(".".join(keys[length:]), content[key])) is not _MISSING:
             return found
     return _MISSING
+
+
+def _of_array(path: str, content: list[Any]) -> Any:
+    key, _, rest = path.partition(".")
+    if key == "*":
+        found = [value for item in content if (value := _at(rest, item)) is not _MISSING]
+        return [value for values in found for value in values] if "*" in rest.split(".") else found
+    return _at(rest, content[int(key)]) if key.isdecimal() and int(key) < len(content) else _MISSING
 
 
 Condition = Callable[[ReplyFacts], str]  # what does not hold; "" if it holds
@@ -128,8 +143,7 @@ def _checks(name: str, content: Any, where: str) -> Iterator[Condition]:
     elif name in _OF_A_GATEWAY:
         raise TrackError(f'the condition "{name}" is about a gateway, and no reply has it', where=where)
     elif name not in _BY_NAME:
-        known = (*_BY_NAME, "and", "or", "not", "exists", "has_fields")
-        raise TrackError(f'unknown condition "{name}"', where=where, hint=did_you_mean(name, known))
+        raise TrackError(f'unknown condition "{name}"', where=where, hint=did_you_mean(name, CONDITION_NAMES))
     elif not isinstance(content, Mapping):
         raise TrackError(f'"{name}" has values by path, not {str(content)[:100]}', where=where)
     else:
@@ -248,3 +262,4 @@ _BY_NAME: Mapping[str, Callable[[str, Any, str], Iterator[Condition]]] = {
     "range": _range,
     "network": _network,
 }
+CONDITION_NAMES = (*_BY_NAME, *_OF_A_GATEWAY, "and", "or", "not", "exists", "has_fields")

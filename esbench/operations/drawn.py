@@ -81,7 +81,7 @@ def as_drawn(compiled: ClientProgram | Script) -> VariableScript:
 def insist(verdict: Verdict) -> Verdict:
     """Return a good verdict; raise RequestFailed for a bad one."""
     if verdict.error is not None:
-        raise RequestFailed(verdict.error, verdict.example)
+        raise RequestFailed(verdict.error, verdict.example, verdict.details)
     return verdict
 
 

@@ -7,20 +7,24 @@ A single request is a template; several, or one that decides from replies, are a
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from random import Random
 from typing import Any
 
 from esbench.errors import TrackError, did_you_mean
-from esbench.measure.verdict import CONNECTION_ERRORS, GOOD, TIMEOUT, Verdict
-from esbench.operations.base import MEASURED, OperationType, TaskContext
+from esbench.measure.verdict import GOOD, Verdict
+from esbench.operations.base import MEASURED, OperationType, TaskContext, unsent
 from esbench.operations.conditions import Condition, ReplyFacts, condition_of
 from esbench.operations.drawn import insist
 from esbench.operations.parameters import SECONDS, Parameter, flag, whole
+from esbench.operations.registers import Register, registers_of
 from esbench.operations.replies import http_failure, judge_raw_bulk
-from esbench.requests.exchange import Exchange, RequestBytes, RequestFailed, Script, ScriptSession
+from esbench.operations.turns import Turns, check_turns
+from esbench.requests.exchange import Exchange, Exhausted, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
 from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode, parse, plain
@@ -29,7 +33,7 @@ from esbench.units import parse_duration
 
 INVALID = "invalid"  # the kind of failure of an assert that does not hold
 NOT_FOUND = b"not_found"  # in place of a value that no reply has given yet
-METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")  # HEAD has a length without a body
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE")
 _ELAPSED, _HEADER = "_ctx.elapsed", "_ctx.response.header"
 
 _REQUEST: Mapping[str, Parameter] = {
@@ -42,10 +46,19 @@ _REQUEST: Mapping[str, Parameter] = {
     "repeat": Parameter("how often the body stands in the request", (int,), 1, least=1),
     "once": Parameter("names, each for one draw of a variable in the whole request", (dict,)),
     "once-per-repetition": Parameter("names, each for one draw of a variable in each repetition of the body", (dict,)),
+    "once-per-client": Parameter(
+        "each client sends it once, in its first turn; in the next one again if it fails", (bool,)
+    ),
+    "weight": Parameter("of adjacent requests with weights each turn has one, drawn by its weight", (int, float)),
     "times": Parameter("how often it is sent", (int,), 1, least=1),
-    "register": Parameter("names for values of the reply, by their paths: `_ctx.response.body_json.id`", (dict,)),
+    "register": Parameter(
+        "names for values of the reply, by their paths: `_ctx.response.body_json.id`, `...hits.hits.0._id`, all of an "
+        "array by `...hits.hits.*._id`; `{path: ...hits.hits.*._id, pick: one}` draws one of them",
+        (dict,),
+    ),
     "assert": Parameter("conditions on the reply: equals, contains, range ... and, or, not", (dict,)),
-    "pause": Parameter("the pause after it", SECONDS, duration=True),
+    "valid-statuses": Parameter("statuses from 400 on that are good", (list,)),
+    "pause": Parameter("the pause after it, which is no part of any time that is measured", SECONDS, duration=True),
 }
 
 
@@ -53,17 +66,22 @@ class HttpRequests(OperationType):
     name = "http-requests"
     traits = replace(MEASURED, any_server=True)
     doc = (
-        "Requests to any HTTP server, in order, each with its own row. Values are drawn at each occurrence and written "
-        "as they are. A failed request is counted, and the following ones are sent all the same, unless its `assert` "
-        "does not hold. A reply is good if its status is below 400 and, where the path ends in `_bulk`, no document "
-        "was refused. An `assert` decides alone: whatever the status is, and whether or not documents were refused."
+        "Requests to any HTTP server, in order, each with its own row. All figures are of requests: `iterations`, "
+        "`requests` and target rates count them, and an end may lie within a turn of all of them. Values are drawn at "
+        "each occurrence and written as they are. A failed request is counted, and the following ones are sent all the "
+        "same, unless its `assert` does not hold. A reply is good if its status is below 400 or among `valid-statuses` "
+        "and, where the path ends in `_bulk`, no document was refused. An `assert` decides alone: whatever the status "
+        "is, and whether or not documents were refused."
     )
     parameters = {
         "requests": Parameter(
-            "the requests: " + "; ".join(f"`{name}`: {each.doc}" for name, each in _REQUEST.items()),
+            "the requests: "
+            + "; ".join(f"`{name}`: {each.doc}" for name, each in _REQUEST.items())
+            + "; `pause` alone is a pause between two of them",
             (list,),
             required=True,
         ),
+        "turns": Parameter("how often each client sends all of them; as the task says by default", (int,), least=1),
         "ends-when-invalid": Parameter("end a turn at an `assert` that does not hold", (bool,), True),
     }
 
@@ -81,15 +99,24 @@ class HttpRequests(OperationType):
             raise TrackError('"requests" is empty', where=where)
         for number, request in enumerate(params["requests"], 1):
             _check(request, f"request {number}", where)
-        if len({bool(request.get("host")) for request in params["requests"]}) > 1:
+        if not (sent := _sent(params["requests"])):
+            raise TrackError('"requests" has pauses alone', where=where)
+        check_turns(sent, where)
+        if len({bool(request.get("host")) for request in sent}) > 1:
             raise TrackError("some requests name a host, and some none", where=where, hint="name it in all, or in none")
+
+    def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
+        yield from super().tolerated(params)
+        for number, request in enumerate(params["requests"], 1):
+            if fault := unsent(request.get("headers") or {}, f'"requests": request {number}'):
+                yield fault
 
     def connections(self, params: Mapping[str, Any]) -> int:
         return len(_hosts(params["requests"])) or 1
 
     def compile(self, context: TaskContext) -> Program:
         requests = context.params["requests"]
-        if len(requests) == 1 and not _decides(requests[0]):
+        if len(requests) == 1 and not _decides(requests[0]) and not context.params.get("turns"):
             (request,) = requests
             return RepeatedProgram(context, [(_request(context, request, _judge(request)), _drawing(request))])
         return _SequenceProgram(context, requests)
@@ -104,12 +131,36 @@ def _check(request: Any, name: str, where: str) -> None:
             raise TrackError(f'{name}: unknown key "{key}"', where=where, hint=did_you_mean(str(key), _REQUEST))
         if value is not None:
             _REQUEST[key].check(key, value, where)
+    if set(request) == {"pause"}:
+        return
     if not str(request.get("path") or "").startswith("/"):
         raise TrackError(f'{name}: "path" must begin with "/", not {request.get("path")!r}', where=where)
     if (method := str(request.get("method") or "GET").upper()) not in METHODS:
         raise TrackError(f'{name}: unknown method "{method}"', where=where, hint=f"one of {', '.join(METHODS)}")
+    place = f"{where}: {name}".removeprefix(": ")
+    registers_of(request.get("register") or {}, place)
     if request.get("assert") is not None:
-        condition_of(request["assert"], f"{where}: {name}".removeprefix(": "))
+        condition_of(request["assert"], place)
+
+
+def _sent(elements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the requests among elements, of which others are pauses alone."""
+    return [element for element in elements if set(element) != {"pause"}]
+
+
+def _pauses_after(elements: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return the seconds of the pauses alone behind each request; those before the first one stand behind the last."""
+    pauses: list[float] = []
+    before_s = 0.0
+    for element in elements:
+        if set(element) != {"pause"}:
+            pauses.append(0.0)
+        elif pauses:
+            pauses[-1] += parse_duration(element["pause"])
+        else:
+            before_s += parse_duration(element["pause"])
+    pauses[-1] += before_s
+    return pauses
 
 
 def _decides(request: Mapping[str, Any]) -> bool:
@@ -152,13 +203,14 @@ def _judge(request: Mapping[str, Any]) -> Judge:
     if request.get("assert") is not None:
         condition = condition_of(request["assert"], "")
         return lambda status, body, drawn: _held(condition, ReplyFacts(status, body))
+    valid = frozenset(request.get("valid-statuses") or ())
+
+    def judge(status: int, body: bytes, drawn: Any) -> Verdict:
+        return GOOD if status < 400 or status in valid else http_failure(status, body)
+
     if request["path"].partition("?")[0].endswith("_bulk"):
-        return lambda status, body, drawn: judge_raw_bulk(status, body, drawn) if status < 300 else _plain(status, body)
-    return lambda status, body, drawn: _plain(status, body)
-
-
-def _plain(status: int, body: bytes) -> Verdict:
-    return GOOD if status < 400 else http_failure(status, body)
+        return lambda status, body, drawn: (judge_raw_bulk if status < 300 else judge)(status, body, drawn)
+    return judge
 
 
 def _held(condition: Condition, facts: ReplyFacts) -> Verdict:
@@ -179,6 +231,8 @@ class _Registered:
         if self._name not in self._values:
             return self._before.draw()
         value = self._values[self._name]
+        if isinstance(value, Mapping | list):
+            value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
         return [encode(value, encoding) for encoding in self._encodings]
 
 
@@ -191,19 +245,21 @@ class _Sent:
     lane: int
     times: int
     condition: Condition | None
-    register: Mapping[str, str]
+    register: Sequence[Register]
     reads_headers: bool
     pause_s: float
+    pause_after_all_s: float
 
 
 class _SequenceProgram:
     """The program of requests that draw from the same sources; each client has what its replies have registered."""
 
-    finite = False
     feed_waits = 0
 
-    def __init__(self, context: TaskContext, requests: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, context: TaskContext, elements: Sequence[Mapping[str, Any]]) -> None:
+        self._context, self._requests = context, (requests := _sent(elements))
         declared = {each.name for each in (*context.variables, *context.task.operation.variables)}
+        self._turns = whole(context.params.get("turns")) or 0
         self._ends_when_invalid = flag(context.params.get("ends-when-invalid"), True)
         self._registered = {str(name) for request in requests for name in request.get("register") or {}}
         missing: ValueSource = Drawn(lambda: (NOT_FOUND,) * len(Encoding), at_send=True)  # at most one for each
@@ -221,15 +277,21 @@ class _SequenceProgram:
                 lane=lane,
                 times=whole(request.get("times")) or 1,
                 condition=condition_of(request["assert"], "") if request.get("assert") is not None else None,
-                register=request.get("register") or {},
+                register=registers_of(request.get("register") or {}, ""),
                 reads_headers=_HEADER in json.dumps([request.get("register"), request.get("assert")]),
                 pause_s=parse_duration(request.get("pause") or 0),
+                pause_after_all_s=after_s,
             )
-            for request, lane in zip(requests, lanes, strict=True)
+            for request, lane, after_s in zip(requests, lanes, _pauses_after(elements), strict=True)
         ]
+
+    @property
+    def finite(self) -> bool:
+        return self._turns > 0 or self._program.finite
 
     def client(self, slot: int, headers: bytes) -> Script:
         values: dict[str, Any] = {}
+        random = self._context.random(f"client {slot}")
         own = {
             name: _Registered(values, name, places, before)
             for name, (places, before) in self._program.drawn.items()
@@ -237,7 +299,15 @@ class _SequenceProgram:
         }
         clients = [self._program.exchanging(headers, number, own) for number in range(len(self._sent))]
         sent = [make(client.exchanges[0], client.draw) for make, client in zip(self._sent, clients, strict=True)]
-        return _Sequence(sent, self._hosts, values, self._ends_when_invalid)
+        return _Sequence(
+            sent,
+            Turns(self._requests, random),
+            random,
+            self._hosts,
+            values,
+            ends_when_invalid=self._ends_when_invalid,
+            most_turns=self._turns or math.inf,
+        )
 
     def close(self) -> None:
         self._program.close()
@@ -267,63 +337,97 @@ def _host(context: TaskContext, host: str) -> int:
 
 
 class _Sequence:
-    """The script of one client. `hosts`: the positions of the hosts that its lanes connect to; none: the client's own.
+    """The script of one client: each run is the next request of a turn, one request after the other.
 
-    A turn is one request after the other. It fails if one of them does; only an `assert` that does not hold ends it.
+    `hosts`: the positions of the hosts that its lanes connect to; none: the client's own. A request that fails does not
+    end the turn, but for an `assert` that does not hold. There is no further request after `most_turns` of them.
     """
 
     def __init__(
-        self, requests: Sequence[_Sent], hosts: Sequence[int], values: dict[str, Any], ends_when_invalid: bool
+        self,
+        requests: Sequence[_Sent],
+        turns: Turns,
+        random: Random,
+        hosts: Sequence[int],
+        values: dict[str, Any],
+        *,
+        ends_when_invalid: bool,
+        most_turns: float,
     ) -> None:
         self._ends_when_invalid = ends_when_invalid
         self.connections = len(hosts) or 1
         self.hosts = hosts
         self.reads_headers = any(request.reads_headers for request in requests)
+        self.rest_s = 0.0
         self._requests = requests
+        self._turns = turns
+        self._random = random
+        self._turn: list[
+            tuple[int, int]
+        ] = []  # the position of each request of a turn, and how often it was sent before
+        self._next = 0
+        self._turns_left = most_turns
+        self._drawn: Any = None
+        self._rendered: RequestBytes = ()
         self._values = values
 
+    @property
+    def turn_is_over(self) -> bool:
+        return self._next == len(self._turn)
+
+    def advance(self) -> None:
+        """Draw the next request, of a new turn if one is over.
+
+        Raises Exhausted after the last turn, and where no value is left for the request.
+        """
+        if self.turn_is_over:
+            if not self._turns_left:
+                raise Exhausted
+            self._turns_left -= 1
+            self._next = 0
+            self._turn = [
+                (place, number) for place in self._turns.next() for number in range(self._requests[place].times)
+            ]
+        place, number = self._turn[self._next]
+        if not number:
+            self._drawn = self._requests[place].draw()
+
     async def run(self, session: ScriptSession) -> Verdict:
-        failure: RequestFailed | None = None
-        for request in self._requests:
-            lane, drawn = session.lanes[request.lane], request.draw()
-            rendered = request.exchange.render(drawn)  # the same each time
-            for _ in range(request.times):
-                try:
-                    with lane.part(request.exchange.name):
-                        await self._send(lane, request, drawn, rendered)
-                except RequestFailed as failed:
-                    if failed.kind == INVALID and self._ends_when_invalid:
-                        raise
-                    failure = max(failure or failed, failed, key=_weight)
-                if request.pause_s:
-                    await session.pause(request.pause_s)
-        if failure is not None:
-            raise failure
+        place, number = self._turn[self._next]
+        request = self._requests[place]
+        self._next += 1
+        if not number:
+            self._rendered = request.exchange.render(self._drawn)  # the same each time that it is sent
+        self.rest_s = request.pause_s + (request.pause_after_all_s if number + 1 == request.times else 0.0)
+        lane = session.lanes[request.lane]
+        try:
+            with lane.part(request.exchange.name):
+                await self._send(lane, request)
+        except RequestFailed as failure:
+            if failure.kind == INVALID and self._ends_when_invalid:
+                self._next, self.rest_s = len(self._turn), 0.0
+            raise
+        self._turns.succeeded(place)
         return GOOD
 
-    async def _send(self, lane: ScriptSession, request: _Sent, drawn: Any, rendered: RequestBytes) -> None:
+    async def _send(self, lane: ScriptSession, request: _Sent) -> None:
         """Send a request, register what its reply has, and judge it. Raises RequestFailed for a failure."""
         begun_s = time.monotonic()
-        reply = await lane.send(rendered)
+        reply = await lane.send(self._rendered)
         elapsed_ms = int(1000 * (time.monotonic() - begun_s))
         facts = ReplyFacts(reply.status, reply.body, elapsed_ms, self._values, reply.headers)
         missing = ""
-        for name, path in request.register.items():
+        for register in request.register:
             try:
-                self._values[name] = facts.get(str(path))
+                self._values[register.name] = register.value(facts, self._random)
             except KeyError:
-                missing = f"the reply has no {path} to register as {name}"
+                missing = f"the reply has no {register.path} to register as {register.name}"
         if request.condition is not None:
             insist(_held(request.condition, facts))
         else:
-            insist(request.exchange.judge(reply.status, reply.body, drawn))
+            insist(request.exchange.judge(reply.status, reply.body, self._drawn))
         if missing:
             raise RequestFailed("nothing to register", missing)
-
-
-def _weight(failure: RequestFailed) -> int:
-    """Return how much a failure says of its turn, which is counted as one: an `assert` most, a status least."""
-    return 2 if failure.kind == INVALID else 1 if failure.kind in (*CONNECTION_ERRORS, TIMEOUT) else 0
 
 
 TYPES = (HttpRequests(),)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from esbench.cluster.dialect import Feature
 from esbench.cluster.marks import marked
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Verdict
@@ -98,11 +99,16 @@ async def _refresh(context: TaskContext, session: ScriptSession) -> Verdict:
     return judge_shards((await ask(session, "POST", path, params=query_of(context.params))).json())
 
 
+# Earlier versions refuse the parameter: there a request merges as long as it takes, also of "mode: polling".
+BACKGROUND_MERGES = Feature("force-merges in the background", (8, 1), (2, 7))
+
+
 @running
 async def _force_merge(context: TaskContext, session: ScriptSession) -> Verdict:
     params = context.params
     query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
-    if is_polled := params.get("mode") == "polling":
+    is_polled = params.get("mode") == "polling" and context.dialect.has(BACKGROUND_MERGES)
+    if is_polled:
         query["wait_for_completion"] = "false"
     reply: dict[str, Any] = (await ask(session, "POST", f"/{_target(context)}/_forcemerge", params=query)).json()
     if is_polled:

@@ -110,7 +110,11 @@ COMMON = {
     "request-timeout": Parameter(
         "seconds until a request counts as timed out (that of --client-options)", SECONDS, duration=True
     ),
-    "headers": Parameter("further HTTP headers", (dict,)),
+    "headers": Parameter(
+        "further HTTP headers; of those that belong to the connection only `Connection: close` is sent, and then each "
+        "request has a connection of its own",
+        (dict,),
+    ),
     "opaque-id": Parameter("the X-Opaque-Id header", (str,)),
     "assertions": Parameter(
         "`property`, `condition` (< <= == >= >) and `value` of each; with --enable-assertions, one that does not hold "

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.cluster.dialect import Feature
+from esbench.cluster.replies import counted, decode_json
 from esbench.errors import TrackError
 from esbench.measure.verdict import GOOD, Details, Verdict
 from esbench.operations.base import READ, REQUEST, OperationType, TaskContext
@@ -25,11 +26,11 @@ _REPEAT = Parameter(
     "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
 )
 _ONCE = Parameter("names, each for one draw of a variable in the whole request: {batch: uuid}", (dict,))
-ESQL = Feature("ES|QL", (8, 11))
-SQL = Feature("SQL", (6, 3), (1, 0))
+ESQL = Feature("ES|QL", (8, 11), node="esql")
+SQL = Feature("SQL", (6, 3), (1, 0), node="sql")
 TERMS_ENUM = Feature("_terms_enum", (7, 14))
 _QUERIES = ("/_search", "/_msearch", "/_count")  # whatever their method
-_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 
 
 class RawRequest(OperationType):
@@ -63,7 +64,7 @@ class RawRequest(OperationType):
 
     def reads(self, params: Mapping[str, Any]) -> bool:
         path = str(params["path"]).partition("?")[0]
-        return str(params.get("method") or "GET").upper() == "GET" or path.endswith(_QUERIES)
+        return str(params.get("method") or "GET").upper() in ("GET", "HEAD") or path.endswith(_QUERIES)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
@@ -164,10 +165,10 @@ def _judge_searches(count: int) -> Judge:
         if _SUSPECT.search(body) is None and body.count(b'"timed_out":false') >= count:
             return GOOD
         try:
-            replies = [dict(reply) for reply in json.loads(body)["responses"]]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            replies = [dict(reply) for reply in decode_json(body)["responses"]]
+            verdicts = [_judge_one(reply, drawn) for reply in replies]
+        except (ValueError, KeyError, TypeError):
             return Verdict(0, "bad response", body[:400].decode("utf-8", "replace"))
-        verdicts = [_judge_one(reply, drawn) for reply in replies]
         if len(replies) != count:
             return Verdict(0, "bad response", f"{len(replies)} replies to {count} searches")
         return next((verdict for verdict in verdicts if verdict.error is not None), GOOD)
@@ -177,7 +178,7 @@ def _judge_searches(count: int) -> Judge:
 
 def _judge_one(reply: Mapping[str, Any], drawn: object) -> Verdict:
     written = json.dumps(reply, separators=(",", ":")).encode()  # as a server writes it
-    return judge_search(int(reply.get("status", 200)), written, drawn)
+    return judge_search(counted(reply.get("status", 200)), written, drawn)
 
 
 class TermsEnum(OperationType):

@@ -62,6 +62,53 @@ all of them. Each client has as many connections as can be used at once, at most
 `task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
 variable has one value in all requests of a turn. A request that fails ends its stream, and the composite once the
 streams beside it have ended. `detailed-results` of its requests are not kept.
+
+A mix of operations within one client: of adjacent requests and streams with a `weight`, each turn runs one, drawn by
+its weight. Values are drawn for all of them, so that a `sequence` has gaps where a turn did not send its value.
+```yaml
+operation-type: composite
+requests:
+  - {weight: 8, name: find, operation-type: search, index: orders, body: {query: {match: {note: "$[[word]]"}}}}
+  - weight: 2
+    stream:
+      - {name: list, operation-type: search, index: orders, body: {size: 5}}
+      - {name: open, operation-type: raw-request, path: "/orders/_doc/$[[id]]"}
+```
+"""
+
+_USERS = """
+## Users
+
+```yaml
+operation-type: http-requests
+requests:
+  - name: log-in
+    once-per-client: true
+    method: POST
+    path: /_security/oauth2/token
+    headers: {Content-Type: application/json}
+    body: '{"grant_type": "password", "username": "$[[user.name]]", "password": "$[[user.password]]"}'
+    once: {user: user}
+    register: {token: _ctx.response.body_json.access_token}
+  - name: list
+    path: "/orders/_search?size=5"
+    headers: {Authorization: "Bearer $[[token]]"}
+    register:
+      ids: _ctx.response.body_json.hits.hits.*._id
+      id: {path: _ctx.response.body_json.hits.hits.*._id, pick: one}
+  - {name: one-of-them, path: "/orders/_doc/$[[id]]", headers: {Authorization: "Bearer $[[token]]"}}
+  - name: all-of-them
+    method: POST
+    path: /orders/_mget
+    headers: {Authorization: "Bearer $[[token]]"}
+    body: '{"ids": $[[ids]]}'
+```
+Each client is a user: what it registers is its own, and all of its later requests have it. A request `once-per-client`
+is in its turns until it has succeeded. Names under `once` have one draw in the whole request: the user and the password
+of one row. Of an array in a reply a number is the place of an element, from 0, and `*` stands for all elements that
+have what follows; they go out as a list of JSON. `pick: one` draws one for each reply, and a reply without any is a
+failure. Requests with a `weight` that stand next to each other are a mix: each turn has one of them, drawn by its
+weight, and the values of the others are not drawn.
 """
 
 
@@ -85,6 +132,7 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
         yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}\n"
         yield from _table(kind.parameters)
     yield _COMPOSITES.rstrip("\n")
+    yield _USERS.rstrip("\n")
 
 
 def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:

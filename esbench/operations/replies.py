@@ -5,7 +5,6 @@ Any reply of a server, or of a proxy before it, becomes a verdict, never an exce
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,8 @@ from typing import Any
 
 from esbench.cluster.bounded import MOST_BYTES
 from esbench.cluster.dialect import Dialect, Feature
-from esbench.measure.verdict import GOOD, Details, Verdict
+from esbench.cluster.replies import decode_json
+from esbench.measure.verdict import GOOD, REFUSED, Details, Verdict
 from esbench.operations.base import TaskContext
 from esbench.requests.programs import Judge
 
@@ -186,7 +186,7 @@ def judge_bulk(status: int, body: bytes, documents: int) -> Verdict:
     es_rejected_execution_exception`.
     """
     if status != 200:
-        return http_failure(status, body)
+        return replace(http_failure(status, body), details=Details({REFUSED: documents}))
     if body.find(b'"errors":false', 0, 200) >= 0:
         return Verdict(documents)
     decoded = _decoded(body)
@@ -227,7 +227,8 @@ def _judge_items(items: object, body: bytes, documents: int) -> Verdict:
         return Verdict(documents)
     worst = max(failed, key=lambda kind: failed[kind])
     refused = documents - acknowledged
-    return Verdict(acknowledged, worst, f"{refused} of {documents} documents: {example}"[:_EXAMPLE_LENGTH])
+    example = f"{refused} of {documents} documents: {example}"[:_EXAMPLE_LENGTH]
+    return Verdict(acknowledged, worst, example, details=Details({REFUSED: refused}))
 
 
 def judge_unrefused(status: int, body: bytes, documents: int) -> tuple[list[int], Verdict]:
@@ -353,7 +354,4 @@ def _text(body: bytes) -> str:
 
 
 def _decoded(body: bytes) -> Any:
-    try:
-        return json.loads(body) if len(body) <= MOST_BYTES else None  # it takes some 20 times the memory of its text
-    except (ValueError, RecursionError):
-        return None
+    return decode_json(body) if len(body) <= MOST_BYTES else None  # it takes some 20 times the memory of its text

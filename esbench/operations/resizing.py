@@ -29,7 +29,7 @@ from esbench.operations.base import MEASURED_ONCE, OF_THE_CLUSTER, ON_NO_SERVERL
 from esbench.operations.parameters import Parameter
 from esbench.requests.exchange import RequestFailed, ScriptSession
 
-DOWNSAMPLING = Feature("downsampling", (8, 5))
+DOWNSAMPLING = Feature("downsampling", (8, 5), node="downsampling")
 
 
 async def shrink(context: TaskContext, session: ScriptSession, poll_s: float = 0.5) -> Verdict:

@@ -27,7 +27,7 @@ from esbench.operations.base import TaskContext
 from esbench.operations.parameters import SECONDS, Parameter, flag, seconds
 from esbench.requests.exchange import RequestFailed, ScriptSession
 
-TRANSFORMS = Feature("transforms", (7, 2))
+TRANSFORMS = Feature("transforms", (7, 2), node="transforms")
 
 
 def _path(context: TaskContext) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from esbench.cluster.replies import parse_json
 from esbench.errors import TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.administrative import QUERY, AdministrativeType, ask, at, query_of, running, segment
@@ -135,8 +135,8 @@ async def _run_until(context: TaskContext, session: ScriptSession) -> Verdict:
     while True:
         reply = await ask(session, method, params["path"], params=query, body=body)
         try:
-            decoded = json.loads(reply.body or b"null")
-        except (ValueError, RecursionError):
+            decoded = parse_json(reply.body or b"null")
+        except ValueError:
             text = reply.body[:1000].decode("utf-8", "replace")
             raise RequestFailed("bad response", f"not JSON: {text}") from None
         if OPERATORS[criterion["operator"]](at(decoded, *steps), criterion.get("value")):

@@ -9,7 +9,7 @@ from esbench.errors.short import beginning
 from esbench.events.progress import Job
 from esbench.progress.estimate import RunningEstimate
 from esbench.progress.race_state import RecentFigures, RunningTask, Servers
-from esbench.progress.sides import Sides, estimates
+from esbench.progress.sides import SideProgress, Sides, estimates
 from esbench.progress.task_progress import FollowingProgress
 from esbench.progress.texts import how_long, job_text, milliseconds
 from esbench.units import format_number
@@ -68,8 +68,7 @@ def frame_of_sides(sides: Sides, jobs: Sequence[Job], screen: Screen, now_s: flo
             lines.append([(_fit(f"  {side.name}", _SHORT_NAME), "bold"), *_side_row(task, difference, now_s)])
     if lines:
         first = max(sides.members, key=lambda side: side.number)
-        told = [f"{side.name} {told}" for side in sides.members if (told := _servers(side.servers))]
-        lines = [_heading(first, "; ".join(told), screen), *lines]
+        lines = [_heading(first, "; ".join(_servers_of_sides(sides)), screen), *lines]
         room = rows - len(jobs)
         if len(lines) > room:
             lines = [*lines[: max(0, room - 1)], [("...", "dim")]]
@@ -90,6 +89,17 @@ def _side_row(task: RunningTask | None, difference: RunningEstimate | None, now_
 def _heading(race: FollowingProgress, servers: str, screen: Screen) -> Line:
     place = f"step {race.number + 1} of {len(race.steps)}"
     return [(place, "bold"), (" " * max(2, screen.width - len(place) - len(servers)), ""), (servers, "cyan")]
+
+
+def _servers_of_sides(sides: Sides) -> Iterator[str]:
+    """Yield the figures of the sides' servers, once for those that several sides share."""
+    sharing: dict[tuple[str, ...], list[SideProgress]] = {}
+    for side in sides.members:
+        sharing.setdefault(side.hosts or (side.name,), []).append(side)
+    for members in sharing.values():
+        told = next(filter(None, (_servers(side.servers) for side in members)), "")
+        if told:
+            yield told if len(sharing) == 1 else f"{' and '.join(side.name for side in members)} {told}"
 
 
 def _servers(servers: Servers) -> str:

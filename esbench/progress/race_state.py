@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from esbench.measure.histogram import Counts, at_least_ns, percentiles_ns, supported
-from esbench.measure.schedule import measured_period_s, nominal_rate
+from esbench.measure.schedule import length_s, nominal_rate
 from esbench.measure.tally import Second, Tally
 from esbench.model import Task
 from esbench.units import Rate
@@ -100,12 +100,6 @@ def requests_in_all(task: Task) -> int | None:
     else:
         return None
     return warmup + measured if warmup + measured > task.clients else None
-
-
-def length_s(task: Task) -> float | None:
-    """Return the length of a time-based task in s, warmup included; None for a task without an end by time."""
-    period_s = measured_period_s(task)
-    return None if period_s is None else (task.warmup_time_s or 0.0) + period_s
 
 
 def target_at(task: Task, elapsed_s: float) -> Rate | None:

@@ -50,6 +50,7 @@ class FollowingProgress(Listener, Progress):
         self.number = 0  # of the step, from 0
         self.tasks: dict[str, RunningTask] = {}
         self.servers = Servers(clock)
+        self.hosts: tuple[str, ...] = ()  # of all clusters, once the race has begun
 
     def of_sides(self, names: Sequence[str]) -> tuple[FollowingProgress | Quiet, ...]:
         """Return the progress of each side of a new round, whose races run at once, each in another thread.
@@ -62,6 +63,7 @@ class FollowingProgress(Listener, Progress):
     def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
         with self.lock:
             self.steps = tuple(steps)
+            self.hosts = tuple(host for cluster in record.clusters.values() for host in cluster.hosts)
 
     def step_begins(self, number: int, step: Step) -> None:
         with self.lock:

@@ -12,10 +12,12 @@ from typing import Any, Protocol
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
+from esbench.cluster.replies import mapping
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
+from esbench.errors.reasons import WrongType
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
@@ -30,8 +32,9 @@ from esbench.record.store import RaceFolder
 from esbench.telemetry import cluster_state
 from esbench.telemetry.device import Pulse, Reading, Scene, TaskSpan
 from esbench.telemetry.interference import disturbances, disturbed
+from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
-from esbench.track.features import features_needed, finds_thai_words, nodes_needed
+from esbench.track.features import finds_thai_words, lacked, needs_of, nodes_needed
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -123,6 +126,17 @@ class RaceTarget(Protocol):
         """Put the state after the race into the record."""
         return
 
+    def _named_by_tasks(self, track: Track) -> frozenset[str]:
+        """Return the indices behind the names that tasks use, which a track need not declare: it may only read them."""
+        tasks = [task for challenge in track.challenges for task in challenge.tasks]
+        named = frozenset(name for task in tasks for name in _targets_in(task.operation.params))
+        if named <= {*track.targets}:
+            return frozenset()
+        try:
+            return frozenset(self.client.identities(named, timeout_s=FACTS_TIMEOUT_S))
+        except ClusterError:
+            return named
+
     def explain(self, error: EsbenchError) -> str:
         """Return an error's text, with the reason if a server that the race started has died."""
         return str(error)
@@ -190,12 +204,17 @@ class RacedCluster(RaceTarget):
     def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
         """Raise an error if an embedded node cannot be raced with the challenge; other clusters are not checked.
 
-        EngineError if it cannot start here or lacks a feature, UsageError if there are too few nodes or a feature is
-        unknown.
+        EngineError if it cannot start here, LackedFeatureError if it lacks a feature, UsageError if there are too few
+        nodes or a feature is unknown.
         """
         if not isinstance(self._engine, EmbeddedEngine):
             return
-        self._engine.require(features_needed(track, challenge, operations))
+        self._engine.require(())
+        needs = needs_of(track, challenge, operations)
+        missing = self._engine.missing_features(tuple(needs))
+        features, able = set(needs).difference(missing), self._engine.able(tuple(needs))
+        if (error := lacked(needs, features, f"{self.info.distribution}-{self.info.version}", able)) is not None:
+            raise error
         if (needed := nodes_needed(track, challenge, operations)) > self._options.node.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
@@ -209,8 +228,7 @@ class RacedCluster(RaceTarget):
         """
         if self._endpoint is None:
             self._stack.callback(self._engine.stop)
-            with self._progress.job(f"starting {self.info.distribution}-{self.info.version}"):
-                self._endpoint = self._engine.start()
+            self._endpoint = self._engine.start()
             self.info = self._connect(self._endpoint)
         hosts, client_options = parse_hosts(self._endpoint.urls, self._options.client_options)
         self._hosts = hosts_to_reach(hosts, client_options.proxy)
@@ -236,9 +254,11 @@ class RacedCluster(RaceTarget):
     def _queued(self) -> int:
         """Return how many requests stand in queues of the nodes; 0 if the cluster does not say."""
         reply = self.client.request("GET", "/_nodes/stats/thread_pool", ignore=range(400, 500))
-        nodes = reply.get("nodes", {}) if isinstance(reply, dict) else {}
-        pools = [node.get("thread_pool", {}) for node in nodes.values()]
-        return sum(of_node.get(name, {}).get("queue", 0) for of_node in pools for name in _POOLS)
+        try:
+            nodes = mapping(mapping(reply).get("nodes")).values()
+            return sum(count_at(node, f"thread_pool.{name}.queue") for node in nodes for name in _POOLS)
+        except WrongType:
+            return 0
 
     @contextmanager
     def telemetry(self, race: WatchedRace) -> Iterator[Telemetry]:
@@ -263,7 +283,7 @@ class RacedCluster(RaceTarget):
         after = cluster_state.after(self.client, names)
         facts = cluster_state.completed(facts, after)
         recording.keep_cluster(self.name, facts)
-        own, others = {*names, *facts.indices}, self._options.other_prefixes
+        own, others = {*names, *facts.indices, *self._named_by_tasks(track)}, self._options.other_prefixes
         recording.warn(*after.notes, *disturbed(self._before, after, own, others))
         if (icu := facts.settings.get("thai_words")) and finds_thai_words(track):
             recording.warn(f"Thai words are those of {icu}: a full Java splits some differently (--java-home=FOLDER)")
@@ -357,3 +377,20 @@ def embedded_options(options: RaceOptions, logs: Path) -> EmbeddedOptions:
 def java_options(options: RaceOptions) -> tuple[str, ...]:
     """Return the Java options that the chosen telemetry devices add to a node."""
     return tuple(option for chosen in options.telemetry for option in chosen.kind.java_options(chosen.params))
+
+
+def _targets_in(params: Any) -> Iterator[str]:
+    """Yield the names and patterns of indices in the parameters of an operation, also of a composite's requests."""
+    if isinstance(params, list | tuple):
+        for each in params:
+            yield from _targets_in(each)
+    elif isinstance(params, Mapping):
+        for key, value in params.items():
+            if key in ("index", "data-stream") and isinstance(value, str | list):
+                for names in [value] if isinstance(value, str) else value:
+                    yield from (name for name in str(names).split(",") if name and not name.startswith("-"))
+            elif key == "path" and isinstance(value, str):
+                first = value.lstrip("/").partition("/")[0]
+                yield from (name for name in first.split(",") if name and not name.startswith(("_", "-")))
+            elif key in ("requests", "stream"):
+                yield from _targets_in(value)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.sizes import DiskNeed, check_sizes
 from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
@@ -61,6 +62,23 @@ class DocumentFiles:
         streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.types))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
         return (*listed, *(self._ready(made, track, cache=fresh_cache(made, root)) if made else ()))
+
+    def check_sizes(self, track: Track, challenge: Challenge) -> tuple[DiskNeed, ...]:
+        """Return the disk that documents which the track lists will take; those that its own code makes are not known.
+
+        Raises a TrackError or CorpusError if the documents cannot be generated, or have no room.
+        """
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.types)}
+        corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
+        unordered = read_out_of_order(track, challenge, self.types)
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.types))
+        return check_sizes(
+            self._or_synthetic(corpora, track, challenge, None),
+            cache=self.home / "cache" / "corpora",
+            track_dir=track.path.parent,
+            origin=self.origin,
+            streaming=streaming,
+        )
 
     def _or_synthetic(
         self, corpora: tuple[Corpus, ...], track: Track, challenge: Challenge, code: OwnCode | None, raw: bool = False

@@ -58,13 +58,14 @@ def load_with_python(
     install_dependencies: bool = False,
     no_python: bool = False,
     progress: Progress | None = None,
+    raced: str | None = None,
 ) -> LoadedTrack:
     """Load a track and its Python part, whose dependencies are below `home`, or installed there.
 
     Code that is met for the first time is named on the screen. Raises a TrackError with file:line for a fault of the
     track (DependencyError if dependencies are missing and not to be installed), a UsageError for an unknown track
     parameter, and for a track with a Python part if `no_python`. If `faults` was made with `gather`, it raises only a
-    fault that hides all others, and the track lacks the parts that could not be built.
+    fault that hides all others, and the track lacks the parts that could not be built. `raced` as in `load_track`.
     """
     faults = faults or Faults()
     path, plugins = track_file(path, "the track"), None
@@ -84,5 +85,5 @@ def load_with_python(
             libraries.provide(document.find("dependencies"))
             plugins = load_plugins(path.parent, libraries.folder)
         types = TrackOperationTypes(types)
-    track = load_track(document, types, test_mode=test_mode, faults=faults, code=code, python=plugins)
+    track = load_track(document, types, test_mode=test_mode, faults=faults, code=code, python=plugins, raced=raced)
     return LoadedTrack(track, document, types, plugins)

@@ -36,6 +36,7 @@ class RaceOptions:
     track_path: Path
     track_revision: str = ""  # the commit of a fetched track
     track_params: Mapping[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # further texts that must never be shown
     challenge: str | None = None
     include_tasks: tuple[str, ...] = ()
     exclude_tasks: tuple[str, ...] = ()

@@ -34,6 +34,8 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
     search = record.capacity
     if search is None:
         raise UsageError(f"race {record.race_id} has searched for no capacity", where=where, hint=_ANY_SEARCH)
+    if record.damage:
+        raise UsageError(record.damage, where=where, hint="name another race, or search again")
     if record.test_mode:
         raise UsageError(f"race {record.race_id} was a test", where=where, hint=_ANY_SEARCH)
     if search.found is None:

@@ -29,9 +29,10 @@ from esbench.record.capacity import (
     SearchTerms,
     SeenProbe,
     beside_probe,
+    holds,
 )
-from esbench.record.figures import requests_per_s
-from esbench.record.model import DRIVER_SUBJECTS, Check, TaskResult
+from esbench.record.figures import missed_target, requests_per_s
+from esbench.record.model import DRIVER_SUBJECTS, Check, CheckKind, TaskResult
 from esbench.units import Rate
 
 _BATCHES = 15  # equal parts of a probe
@@ -184,7 +185,14 @@ class Probing(Steps):
         return self._is_certain
 
     def _closed(self) -> Step:
-        task = replace(self._task, name=self._found.closed_task, schedule=Schedule(), think_time_s=0.0, objectives=())
+        task = replace(
+            self._task,
+            name=self._found.closed_task,
+            schedule=Schedule(),
+            think_time_s=0.0,
+            think_spread=None,
+            objectives=(),
+        )
         times = self.options.times
         return self._step(_for_a_time(task, times.closed_discarded_s, times.closed_s))
 
@@ -224,8 +232,18 @@ class Probing(Steps):
             raise RaceError(what, where=f'task "{self._result.name}"', hint=hint)
         counts = tuple(self._counts(objective, probe) for objective in self._objectives)
         checks = [*(check for check in self._result.checks if check.subject != "rate"), *self._checks_beside]
-        void = next((check.message for check in checks if check.level == "unusable"), "")
-        return SeenProbe(probe, counts, took_s, void, is_cut_short, self._result.name)
+        seen = SeenProbe(probe, counts, took_s, "", is_cut_short, self._result.name)
+        own_lag = [check for check in self._result.checks if check.name == CheckKind.DRIVER_LAG.label]
+        unusable = [check for check in checks if check.level == "unusable"]
+        if self._held_at_its_rate(seen):  # lag only adds to latency
+            unusable = [check for check in unusable if check not in own_lag]
+        return replace(seen, void=unusable[0].message if unusable else "")
+
+    def _held_at_its_rate(self, seen: SeenProbe) -> bool:
+        """True if all requests of a probe were sent at its rate, and no more of them were late than may be."""
+        reached = not self._result.unsent and not missed_target(self._result) and not seen.cut_short
+        has_requests = all(sum(counts.due) for counts in seen.counts)
+        return reached and has_requests and self._found.terms is not None and holds(self._found.terms, seen)
 
     def _counts(self, objective: Objective, probe: Probe) -> LateCounts:
         """Count the requests of each batch of seconds. Those that were never sent are late, in the last one."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from esbench.cluster.client import Cluster, known_form
+from esbench.cluster.client import Cluster
+from esbench.cluster.replies import known_form
 from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, answer, asked, digest
 from esbench.operations.approximate import NotComparable

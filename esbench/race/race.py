@@ -6,10 +6,9 @@ and no configuration file.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -19,7 +18,8 @@ from typing import Any
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.embedded import EmbeddedEngine
-from esbench.errors import EsbenchError, RaceError, UsageError, hint_to_install
+from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
+from esbench.errors.short import first_of
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Cancelled, Coordinator, CutShort, StepFailed
@@ -31,6 +31,7 @@ from esbench.operations import OperationTypes
 from esbench.race.answers import ReadTasks
 from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.clusters import RacedClusters, no_such_cluster
+from esbench.race.hidden_events import HiddenEvents
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
@@ -41,6 +42,7 @@ from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import ClusterTargets, FoundIndex, targets_of
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
+from esbench.record.hidden import HiddenSecrets
 from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
 from esbench.record.index_prefix import index_prefix
 from esbench.record.locks import RaceLock, end_other_races, other_races
@@ -76,7 +78,7 @@ def run(
         interrupts = stack.enter_context(pace.join(options.race_id))
         stack.enter_context(progress.checked(interrupts.check))
         with pace.turn():
-            folder = stack.enter_context(_race_folder(options))
+            folder = stack.enter_context(_race_folder(options, started_at))
             lock = stack.enter_context(RaceLock(options.home, options.race_id))
             warnings = [*_of_workers(options), *_see_to_other_races(options, pace, progress)]
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
@@ -87,17 +89,17 @@ def run(
             lock.claim([each.claim for each in targets])
             warnings += _checked(targets, options, pace)
         for warning in (*steps.warnings, *warnings):
-            progress.warn(warning)
+            progress.warn(folder.hide.text(warning))
         first = _first_record(options, started_at, raced, cluster.facts(), coordinator.load_hosts, warnings)
-        recording = stack.enter_context(RecordWriter(folder, first))
-        audience = Listeners((recording, steps, *listeners))
+        clock = partial(_seconds_since, epoch_ns)
+        recording = stack.enter_context(RecordWriter(folder, first, clock))
+        audience = Listeners((recording, steps, *(HiddenEvents(each, folder.hide) for each in listeners)))
         audience.race_begins(first, raced.challenge.steps)
         stack.callback(lambda: audience.race_ended(recording.record))
         with _kept_to_its_end(recording, cluster), _telling_of_others(options, pace, recording):
             with pace.turn():
                 target, stock = _prepared(options, raced, cluster, coordinator, recording, progress)
             pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
-            clock = partial(_seconds_since, epoch_ns)
             watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
             with cluster.telemetry(watched) as telemetry:
                 reads = ReadTasks(
@@ -120,7 +122,7 @@ def run(
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*(said for each in targets for said in each.remember(raced.challenge.steps)))
-        return recording.record
+        return folder.hide.part(recording.record)
 
 
 def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
@@ -212,7 +214,8 @@ def _knowing_secrets(options: RaceOptions) -> RaceOptions:
 
     Each of several clusters hides those of the others: one may repeat what it was sent about another.
     """
-    secrets = (*secret_values(options.track_params), *secret_values(options.node.node_settings))
+    secrets = (*options.secrets, *secret_values(options.track_params), *secret_values(options.node.node_settings))
+    secrets += tuple(secret_values(options.user_tags))
     for each in (options.client_options, *(other.client_options for other in options.others.values())):
         secrets += each.secrets()
     others = {
@@ -309,6 +312,7 @@ def _raced_track(
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge, raced.types)
     check_clients(options, raced.challenge, raced.types)
+    raced.check_sizes()
     return raced
 
 
@@ -366,6 +370,24 @@ class _Load:
         self.recording.warn(*(said for each in self.targets for said in each.remember([step])))
 
 
+def _unbegun(options: RaceOptions, started_at: str) -> RaceRecord:
+    """Return what is known of a race before its track is read."""
+    path = options.track_path
+    return RaceRecord(
+        race_id=options.race_id,
+        status="running",
+        started_at=started_at,
+        track=TrackFacts(path.stem, str(path), "", options.track_revision),
+        challenge=options.challenge or "",
+        esbench=esbench_facts(),
+        track_params=redact(options.track_params),
+        user_tags=redact(options.user_tags),
+        seed=options.seed,
+        test_mode=options.test_mode,
+        session=options.session,
+    )
+
+
 def _first_record(
     options: RaceOptions,
     started_at: str,
@@ -375,18 +397,10 @@ def _first_record(
     warnings: Sequence[str],
 ) -> RaceRecord:
     host, track = host_facts(options.home), raced.track
-    return RaceRecord(
-        race_id=options.race_id,
-        status="running",
-        started_at=started_at,
+    return replace(
+        _unbegun(options, started_at),
         track=TrackFacts(track.name, str(track.path), track.digest, options.track_revision),
         challenge=raced.challenge.name,
-        esbench=esbench_facts(),
-        track_params=redact(options.track_params),
-        user_tags=dict(options.user_tags),
-        seed=options.seed,
-        test_mode=options.test_mode,
-        session=options.session,
         host_class=driver_class(load_hosts) or host_class(host),
         environment=host,
         clusters=clusters,
@@ -412,26 +426,37 @@ def _seconds_since(epoch_ns: int) -> float:
 
 
 @contextmanager
-def _race_folder(options: RaceOptions) -> Iterator[RaceFolder]:
+def _race_folder(options: RaceOptions, started_at: str) -> Iterator[RaceFolder]:
     """Create the race's folder; remove it at the end if the race did not begin."""
-    folder = RaceStore(options.home).create(options.race_id)
+    store = RaceStore(options.home)
+    hide = HiddenSecrets(options.client_options.secrets())
+    folder = store.create(options.race_id, _unbegun(options, started_at), hide)
     try:
         yield folder
     finally:
-        if not folder.record_file.exists():
-            shutil.rmtree(folder.path, ignore_errors=True)
+        if not folder.is_kept:
+            with suppress(RecordError):
+                store.delete(folder.race_id)
 
 
 def _see_to_other_races(options: RaceOptions, pace: Pace, progress: Progress) -> Iterator[str]:
-    """End the other races if that is asked for, else yield a sentence about each."""
+    """End the other races if that is asked for, else yield a sentence about them."""
     if options.kill_running_processes:
         for race in end_other_races(options.home, {options.race_id, *pace.siblings}):
             progress.say(f"ended race {race.race_id} (pid {race.pid})")
         return
-    for race in other_races(options.home, {options.race_id, *pace.siblings}):
+    races = other_races(options.home, {options.race_id, *pace.siblings})
+    if len(races) == 1:
+        (race,) = races
         yield (
             f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
             "(--kill-running-processes ends it)"
+        )
+    elif races:
+        named = ", ".join(f"race {race.race_id} (pid {race.pid})" for race in races)
+        yield (
+            f"{len(races)} races run on this host, and will disturb this one: {named} "
+            "(--kill-running-processes ends them)"
         )
 
 
@@ -457,12 +482,19 @@ def _telling_of_others(options: RaceOptions, pace: Pace, recording: RecordWriter
 
 
 def _beside(options: RaceOptions, own: Collection[str], recording: RecordWriter, began_s: float) -> Iterator[str]:
-    """Yield a sentence for each race of this home, but `own`, that began after this one and ran beside it."""
+    """Yield a sentence about the races of this home, but `own`, that began after this one and ran beside it."""
     said = "\n".join(recording.record.warnings)
     running = [race.race_id for race in other_races(options.home, own)]
-    for race_id in sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own)):
-        if f"race {race_id} " not in said:
-            yield f"race {race_id} ran on this host at the same time: both disturbed each other"
+    ran = sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own))
+    if new := [race_id for race_id in ran if f"race {race_id} " not in said]:
+        yield ran_beside(new)
+
+
+def ran_beside(races: Sequence[str]) -> str:
+    """Return one sentence about all races that ran beside a race."""
+    if len(races) == 1:
+        return f"race {races[0]} ran on this host at the same time: both disturbed each other"
+    return f"{len(races)} races ran on this host at the same time, and disturbed this one: {first_of(races, 3)}"
 
 
 def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:

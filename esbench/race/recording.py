@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from esbench.errors import RecordError
 from esbench.events.listeners import Listener
 from esbench.measure.tally import Second
 from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
+from esbench.record.readable import readable
 from esbench.record.series import SecondLine, TelemetryWriter, encode_second
 from esbench.record.store import RaceFolder
 
@@ -19,16 +21,17 @@ from esbench.record.store import RaceFolder
 class RecordWriter(Listener):
     """The growing record of a race: saved after every step, in a thread, while the next step runs.
 
-    `readings` writes those of telemetry beside it.
-    As a context it saves at once; if the record still says running at the end, it is saved as failed.
+    `readings` writes those of telemetry beside it. `clock` returns the seconds since the race's start, and is
+    never set. As a context it saves at once; if the record still says running at the end, it is saved as failed.
     """
 
-    def __init__(self, folder: RaceFolder, record: RaceRecord) -> None:
+    def __init__(self, folder: RaceFolder, record: RaceRecord, clock: Callable[[], float]) -> None:
         self.record = record
         self.readings = TelemetryWriter(folder.append_telemetry)
         self._folder = folder
+        self._clock = clock
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="record")
-        self._saving: Future[None] | None = None
+        self._saving: Future[RaceRecord] | None = None
         self._withdrawn = False
 
     def __enter__(self) -> RecordWriter:
@@ -88,9 +91,9 @@ class RecordWriter(Listener):
         self.save()
 
     def withdraw(self) -> None:
-        """Remove what was saved of a race that has started nothing, and save no more."""
+        """Save no more of a race that has started nothing: its folder is not kept."""
         self._withdrawn = True
-        self._saver.submit(self._folder.record_file.unlink, missing_ok=True).result()
+        self._saver.submit(self._folder.withdraw).result()
 
     def save(self) -> None:
         """Save in the background; raises the error of the previous save."""
@@ -98,17 +101,30 @@ class RecordWriter(Listener):
             return
         if self._saving is not None:
             self._saving.result()
-        self._saving = self._saver.submit(self._folder.save, self.record)
+        self._saving = self._saver.submit(self._save, self.record)
+
+    def _save(self, record: RaceRecord) -> RaceRecord:
+        """Save what can be read again of a record, and return it."""
+        record = readable(record)
+        self._folder.save(record)
+        return record
 
     def finish(self, status: str, failure: str | None = None) -> None:
         """Save the record of a race that is over, `status` being complete, cancelled or failed.
 
-        `failure` is the reason of a failed one. Waits until it is written. RecordError if it cannot be.
+        `failure` is the reason of a failed one. Waits until it is written; what of it cannot be read again is then left
+        out of `record`, too. If it cannot be written, the race has failed, and the file says what it said before.
         """
-        self.record = replace(self.record, status=status, finished_at=now(), failure=failure)
-        self.save()
-        if self._saving is not None:
-            self._saving.result()
+        began = datetime.fromisoformat(self.record.started_at)
+        finished_at = time_text(began + timedelta(seconds=self._clock()))
+        self.record = replace(self.record, status=status, finished_at=finished_at, failure=failure)
+        if self._withdrawn:
+            return
+        try:
+            self.record = self._saver.submit(self._save, self.record).result()
+        except RecordError as error:
+            reasons = (failure, f"its record could not be saved: {error}")
+            self.record = replace(self.record, status="failed", failure="; ".join(filter(None, reasons)))
 
 
 def now() -> str:

@@ -152,6 +152,15 @@ def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool
     return any(kind.traits.creates for kind in types)
 
 
+def may_write(challenge: Challenge, operations: OperationTypes) -> bool:
+    """True unless all tasks of the challenge are known to read, or administer what is there."""
+    of_tasks = ((operations.of(task.operation), task.operation) for task in challenge.tasks)
+    return any(
+        not kind.traits.administrative and (operation.python == "runner" or not kind.reads(operation.params))
+        for kind, operation in of_tasks
+    )
+
+
 def left_s(session: RaceSession) -> float | None:
     """Return the estimated seconds of the remaining races, by the mean of earlier races of the same side.
 
@@ -253,8 +262,7 @@ class Duel:
         options = replace(next(iter(self.sides.values())), race_id=session.id)
         node = self.node_of(options, self.store.logs(session.id) / name, self.progress)
         stack.callback(node.stop)
-        with self.progress.job("starting the node of the session"):
-            node.start()
+        node.start()
         return node
 
     def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.corpus.sizes import DiskNeed
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
@@ -18,6 +20,7 @@ from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
 from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
 from esbench.record.capacity import KnownCapacity
+from esbench.record.secrets import Secret
 from esbench.record.store import RaceStore
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
@@ -34,6 +37,7 @@ class RacedTrack:
     types: OperationTypes
     warnings: tuple[str, ...]
     capacity: KnownCapacity | None = None  # of which rates were percents
+    disk_needs: tuple[DiskNeed, ...] = ()
 
     def __init__(self, options: RaceOptions, info: ClusterInfo, types: OperationTypes, progress: Progress) -> None:
         self._options = options
@@ -43,7 +47,7 @@ class RacedTrack:
     def _load(self, info: ClusterInfo, types: OperationTypes) -> None:
         options = self._options
         context = RenderContext(
-            params=options.track_params,
+            params={name: _plain(value) for name, value in options.track_params.items()},
             distribution=info.distribution,
             version=info.version,
             build_flavor=info.build_flavor or "default",
@@ -58,6 +62,7 @@ class RacedTrack:
             install_dependencies=options.install_dependencies,
             no_python=options.no_python,
             progress=self._progress,
+            raced=options.challenge or "",
         )
         self.types = loaded.types
         track, self._own_code = loaded.processed(choose_challenge(loaded.track, options.challenge).name)
@@ -96,7 +101,25 @@ class RacedTrack:
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
         """Prepare every document file that the challenge needs, before any clock starts."""
         options = self._options
-        files = DocumentFiles(
+        documents = self._files.prepare(self.track, self.challenge, self._own_code)
+        if options.is_sql:
+            from esbench.sql.tuples import prepare_rows
+
+            with CorpusJobs(self._progress) as jobs:
+                prepare_rows(documents, jobs.reach)
+        return documents
+
+    def check_sizes(self) -> None:
+        """Note the disk that preparing the documents will take, in `disk_needs`.
+
+        Raises a TrackError or CorpusError if the documents cannot be generated, or have no room.
+        """
+        self.disk_needs = self._files.check_sizes(self.track, self.challenge)
+
+    @property
+    def _files(self) -> DocumentFiles:
+        options = self._options
+        return DocumentFiles(
             home=options.home,
             origin=options.origin,
             corpus_cache="unpack" if options.is_sql else options.corpus_cache,
@@ -105,13 +128,6 @@ class RacedTrack:
             types=self.types,
             progress=self._progress,
         )
-        documents = files.prepare(self.track, self.challenge, self._own_code)
-        if options.is_sql:
-            from esbench.sql.tuples import prepare_rows
-
-            with CorpusJobs(self._progress) as jobs:
-                prepare_rows(documents, jobs.reach)
-        return documents
 
     def stock(self, documents: tuple[PreparedDocuments, ...]) -> Stock:
         """Return the track's parts for the load workers; with its own code, if it has any."""
@@ -125,3 +141,8 @@ class RacedTrack:
             templates=track.templates,
             view=None if self._own_code is None else self._own_code.packed(documents),
         )
+
+
+def _plain(value: Any) -> Any:
+    """Return a secret as the text that a track knows nothing more about."""
+    return str(value) if isinstance(value, Secret) else value

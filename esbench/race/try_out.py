@@ -17,11 +17,19 @@ from esbench.load.transport import ask, header_lines
 from esbench.measure.verdict import Verdict
 from esbench.model import Challenge, Step, Task
 from esbench.operations import OperationTypes
-from esbench.operations.drawn import VariableScript, as_drawn
+from esbench.operations.drawn import Exchanges
 from esbench.race.options import RaceOptions
 from esbench.race.steps import PreparedRace, Steps
 from esbench.record.secrets import Redactor
-from esbench.requests.exchange import HttpScript, Reply, RequestBytes, RequestFailed, ScriptSession
+from esbench.requests.exchange import (
+    ClientProgram,
+    HttpScript,
+    Reply,
+    RequestBytes,
+    RequestFailed,
+    Script,
+    ScriptSession,
+)
 from esbench.requests.ledger import Ledger
 from esbench.worker.preparation import context_of
 
@@ -48,7 +56,7 @@ class TryOut(Steps):
     """The steps of a challenge, each of whose requests is tried before; and which end after a time, if there is one.
 
     `goes_on` is asked if a try-out failed. `valid`: statuses that are no failure, besides those below 400.
-    `duration_s`: of each step; None: as long as the track says.
+    Unless it `is_raced`, the race ends with the try-out. `duration_s`: of each step; None: as long as the track says.
     """
 
     def __init__(
@@ -60,10 +68,11 @@ class TryOut(Steps):
         goes_on: Callable[[Sequence[Tried]], bool],
         valid: Collection[int] = (),
         is_tried: bool = True,
+        is_raced: bool = True,
         duration_s: float | None = None,
     ) -> None:
         self._options, self._types, self._progress = options, types, progress
-        self._goes_on, self._valid, self._is_tried = goes_on, valid, is_tried
+        self._goes_on, self._valid, self._is_tried, self._is_raced = goes_on, valid, is_tried, is_raced
         self._duration_s = duration_s
         self._ends_s = float("inf")
 
@@ -74,7 +83,8 @@ class TryOut(Steps):
                 failed += filter(self._has_failed, self._try(task, prepared))
             if failed and not self._goes_on(failed):
                 raise RaceError(f"the try-out failed: {failed[0]}", hint="--yes goes on all the same")
-        yield from challenge.steps
+        if self._is_raced:
+            yield from challenge.steps
 
     def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
         if self._duration_s is not None:
@@ -105,21 +115,31 @@ class TryOut(Steps):
             positions = made.hosts if isinstance(made, HttpScript) and made.hosts else (0,)
             first, *_ = lanes = [_Lane(target, position, tried, self._progress) for position in positions]
             first.lanes = lanes
-            verdict = asyncio.run(_verdict(as_drawn(made), first))
+            asyncio.run(self._play(made, first, tried))
         finally:
             program.close()
-        if verdict.error is not None and tried and 0 < tried[-1].status < 400:
-            fault = f"{verdict.error}: {verdict.example}"
-            self._progress.say(f"try-out: {fault}")
-            tried[-1] = replace(tried[-1], fault=fault)
         coordinator.ledger.enter(ledger)
         return tried
 
+    async def _play(self, made: ClientProgram | Script, session: ScriptSession, tried: list[Tried]) -> None:
+        """Send the requests of one turn; one whose status is good, and which fails all the same, gets its fault."""
+        script = made if isinstance(made, Script) else Exchanges(made)
+        is_over = False
+        while not is_over:
+            if isinstance(script, HttpScript):
+                script.advance()
+            verdict = await _verdict(script, session)
+            if verdict.error is not None and tried and 0 < tried[-1].status < 400 and not tried[-1].fault:
+                fault = f"{verdict.error}: {verdict.example}"
+                self._progress.say(f"try-out: {fault}")
+                tried[-1] = replace(tried[-1], fault=fault)
+            is_over = not isinstance(script, HttpScript) or script.turn_is_over
 
-async def _verdict(script: VariableScript, session: ScriptSession) -> Verdict:
-    """Play one turn of a script; return its verdict, also of one that failed."""
+
+async def _verdict(script: Script, session: ScriptSession) -> Verdict:
+    """Run a script once; return its verdict, also of one that failed."""
     try:
-        return await script.play(session, script.draw())
+        return await script.run(session)
     except RequestFailed as failure:
         return Verdict(0, failure.kind, failure.detail)
 

@@ -28,6 +28,7 @@ from esbench.requests.exchange import (
     ScriptSession,
 )
 from esbench.requests.programs import Program
+from esbench.requests.templates import closes
 from esbench.track.python_part import is_bulk
 
 
@@ -118,9 +119,7 @@ class DrawnClientProgram:
 
     def __init__(self, drawing: _Drawing, first: ClientProgram) -> None:
         self._drawing = drawing
-        self.exchanges = tuple(
-            _drawn_exchange(exchange.name, number) for number, exchange in enumerate(first.exchanges)
-        )
+        self.exchanges = tuple(_drawn_exchange(exchange, number) for number, exchange in enumerate(first.exchanges))
 
     def draw(self) -> list[tuple[RequestBytes, Exchange, Any]]:
         program = self._drawing.next()
@@ -130,8 +129,8 @@ class DrawnClientProgram:
         return [(exchange.render(drawn), exchange, drawn) for exchange in program.exchanges]
 
 
-def _drawn_exchange(name: str, number: int) -> Exchange:
-    """Return the exchange of that number, whose request was rendered when it was drawn."""
+def _drawn_exchange(first: Exchange, number: int) -> Exchange:
+    """Return the exchange of that number, whose request was rendered when it was drawn; `first` is that of a draw."""
 
     def render(drawn: Sequence[tuple[RequestBytes, Exchange, Any]]) -> RequestBytes:
         return drawn[number][0]
@@ -140,7 +139,7 @@ def _drawn_exchange(name: str, number: int) -> Exchange:
         _, exchange, of_exchange = drawn[number]
         return exchange.judge(status, body, of_exchange)
 
-    return Exchange(name, render, judge)
+    return replace(first, render=render, judge=judge)
 
 
 class _GivenBulk:
@@ -163,7 +162,7 @@ class _GivenBulk:
                 context.ledger.acknowledge(str(index), made)
             return verdict
 
-        self.exchanges = (Exchange("", lambda drawn: (head, body), judge),)
+        self.exchanges = (Exchange("", lambda drawn: (head, body), judge, closes(head)),)
 
     def draw(self) -> None:
         return None

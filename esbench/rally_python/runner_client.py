@@ -215,12 +215,13 @@ class RunnerClient(AsyncElasticsearch):
         """
         logging.getLogger("elastic_transport").addHandler(logging.NullHandler())
         access = options.access()
+        own = {**dict(options.headers()), **({} if options.keep_alive else {"connection": "close"})}
         nodes = [
             NodeConfig(
                 scheme=host.scheme,
                 host=host.host,
                 port=host.port,
-                headers=HttpHeaders({"user-agent": f"esbench/{__version__}", **dict(options.headers())}),
+                headers=HttpHeaders({"user-agent": f"esbench/{__version__}", **own}),
                 http_compress=options.http_compress and access.signer is None,  # what is signed is sent
                 ssl_context=access.tls if host.scheme == "https" else None,
                 verify_certs=options.verify_certs,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from esbench.errors import EsbenchError, TrackError
 from esbench.load.messages import PackedView
 from esbench.model import Challenge, Corpus, Track
 from esbench.rally_python.document_sets import DocumentSets
+from esbench.rally_python.esrally import RallyError
 from esbench.rally_python.loading import Plugins, place_of
 from esbench.rally_python.view import DocumentsView, PreparedPart, TrackView, view_of
 from esbench.rally_python.view_to_model import with_changes
@@ -41,6 +42,7 @@ class OwnCode:
     view: TrackView
     challenge: str
     types: OperationTypes
+    params: Mapping[str, Any] = field(default_factory=dict)  # of the track, as given
 
     def after_load(self, track: Track) -> Track:
         """Run the processors' on_after_load_track and return the changed track; they see the challenge as selected.
@@ -55,16 +57,20 @@ class OwnCode:
         return track
 
     def validate(self) -> None:
-        """Call the challenge's validator, if there is one; raises TrackError with the faults that it returns.
+        """Call the challenge's validator, if there is one; raises TrackError with the faults it returns or raises.
 
-        It also raises TrackError if the validator's code fails, or returns anything but text, a list or nothing.
+        It gets the track parameters that were given. It also raises TrackError if the validator's code fails, or
+        returns anything but text, a list or nothing.
         """
         validator = self.plugins.validators.get(self.challenge)
         if validator is None:
             return
         what, where = f'the validator of challenge "{self.challenge}"', _line_of(self.plugins, validator)
         with self.plugins.running(what, where):
-            wrong = validator(self.view)
+            try:
+                wrong = validator(dict(self.params))
+            except RallyError as error:
+                wrong = str(error)
         found = [wrong] if isinstance(wrong, str) else wrong or ()
         if not isinstance(found, list | tuple | set):
             raise TrackError(
@@ -178,7 +184,7 @@ def own_code_of(track: Track, plugins: Plugins, challenge: str, types: Operation
     view = view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
-    own = OwnCode(plugins, view, challenge, types)
+    own = OwnCode(plugins, view, challenge, types, track.params)
     return own.after_load(track), own
 
 

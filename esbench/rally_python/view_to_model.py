@@ -122,17 +122,28 @@ def _task(seen: view.TaskView) -> dict[str, Any]:
         "warmup-time-period": seen.warmup_time_period,
         "time-period": seen.time_period,
         "ramp-up-time-period": seen.ramp_up_time_period,
+        "ramp-down-time-period": origin.schedule.ramp_down_s or None,
         "target-interval": interval,
         "target-throughput": _target(seen, origin.schedule.rate) if interval is None else None,
         "stages": stages or None,
         "requests": origin.requests,
-        "think-time": origin.think_time_s or None,
+        "think-time": _think_time(origin),
         "within-ms": origin.within_ms,
         "objectives": [objective.text for objective in origin.objectives],
         "ignore-response-error-level": origin.ignore_response_error_level,
         "meta": seen.meta_data,
     }
     return {key: view.copied(value) for key, value in keys.items() if value is not None}
+
+
+def _think_time(origin: model.Task) -> Any:
+    """Return the think time of a task as a track file has it; None if it has none."""
+    mean_s, spread = origin.think_time_s, origin.think_spread
+    if spread is None:
+        return mean_s or None
+    if spread.kind == "uniform":
+        return {"from": mean_s - spread.width_s, "to": mean_s + spread.width_s}
+    return {"mean": mean_s, "deviation": spread.width_s} if spread.kind == "normal" else {"mean": mean_s}
 
 
 def _target(seen: view.TaskView, rate: Rate | None) -> Any:

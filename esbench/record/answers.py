@@ -88,19 +88,90 @@ def answers_of(file: Path) -> tuple[Line, ...]:
         raise RecordError(f"cannot be read: {error.strerror}", where=str(file)) from error
 
 
-def _parts(answer: Any) -> list[Any]:
-    return answer if isinstance(answer, list) else [answer]
+_Digested = dict[str, Any]  # `digest` and `begins`, in place of a long part
+_Row = dict[str, Any]
 
 
-def _is_answer(part: Any) -> bool:
-    return isinstance(part, dict) and len(part) == 1 and (part.keys() != {SEARCH} or isinstance(part[SEARCH], dict))
+class _Search(msgspec.Struct):
+    hits: dict[str, Any] = {}
+    ranks: list[Any] | _Digested = []
+    aggregations: dict[str, Any] = {}
+    rows: list[_Row] | _Digested = []
+
+
+class _Document(msgspec.Struct):
+    rows: list[_Row] | _Digested = []
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True):
+    """The answer to one search: the comparison relies on these types; what it compares as a whole has any."""
+
+    search: _Search | msgspec.UnsetType = msgspec.UNSET
+    document: _Document | msgspec.UnsetType = msgspec.UNSET
+    count: float | msgspec.UnsetType = msgspec.UNSET
+    error: str | _Digested | msgspec.UnsetType = msgspec.UNSET
+    rows: list[_Row] | _Digested | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Bucket(msgspec.Struct):
+    doc_count: float
+
+
+class _Counted(msgspec.Struct):
+    """Buckets whose counts have a stated error."""
+
+    doc_count_error_upper_bound: float
+    buckets: list[_Bucket] = []
+
+
+class _Buckets(msgspec.Struct):
+    buckets: list[dict[str, Any]] | dict[str, Any]
+
+
+def _check_answer(answer: Any) -> None:
+    """Raise a ValidationError for an answer that cannot be compared, or an OverflowError."""
+    for part in answer if isinstance(answer, list) else [answer]:
+        kinds = msgspec.convert(part, _Part)
+        if len(part) != 1:
+            raise msgspec.ValidationError("`answer` has no kind")
+        if kinds.search is not msgspec.UNSET:
+            _check_search(kinds.search)
+        if kinds.document is not msgspec.UNSET:
+            _check_node(kinds.document.rows)
+        if kinds.rows is not msgspec.UNSET:
+            _check_node(kinds.rows)
+
+
+def _check_search(search: _Search) -> None:
+    for values in (search.hits, search.ranks, search.rows, search.aggregations):
+        _check_node(values)
+
+
+def _check_node(value: Any) -> None:
+    """Check an aggregation, a row, or a part of one."""
+    if isinstance(value, dict):
+        if value.keys() == {SAMPLED}:
+            msgspec.convert(value[SAMPLED], float | None)
+        elif value.keys() == {TOP_HITS}:
+            _check_search(msgspec.convert(value[TOP_HITS], _Search))
+        elif ERROR_BOUND in value:
+            msgspec.convert(value, _Counted)
+        elif isinstance(value.get("buckets"), dict | list):
+            msgspec.convert(value, _Buckets)
+        for inner in value.values():
+            _check_node(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_node(inner)
+    elif isinstance(value, int):
+        float(value)  # as it is compared with others
 
 
 def _decoded(line: bytes, where: str) -> Line:
     try:
         found = _LINE.decode(line)
-        if isinstance(found, RequestAnswer) and not all(map(_is_answer, _parts(found.answer))):
-            raise msgspec.ValidationError("`answer` has no kind")
+        if isinstance(found, RequestAnswer):
+            _check_answer(found.answer)
         return found
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:  # msgspec's errors are ValueErrors
         raise RecordError(f"is damaged: {error}", where=where) from error

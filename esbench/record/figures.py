@@ -15,16 +15,18 @@ from typing import Any
 
 from esbench.errors.short import first_of
 from esbench.measure.measures import LATENCY, SERVICE_TIME, Measure, response_time
-from esbench.measure.verdict import SAMPLED_TOOK
+from esbench.measure.verdict import REFUSED, SAMPLED_TOOK, TOOK
 from esbench.record.model import (
     PERCENTILES,
     Check,
     CheckKind,
+    NamedRequest,
     ObjectiveResult,
     RaceRecord,
     Statistic,
     Subject,
     TaskResult,
+    Throughput,
 )
 from esbench.units import format_number
 
@@ -251,7 +253,7 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     if streamed := sorted({corpus.name for corpus in record.corpora if corpus.streamed}):
         text = f"unpacked while they were sent: {', '.join(streamed)}"
         found.append(Notice(f"{text}: that took CPU of this host, and a race that finds them unpacked may be faster"))
-    found.extend(Notice(text) for text in record.warnings)
+    found.extend(Notice(text) for text in filter(None, (record.damage, *record.warnings)))
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
         judged = replace(task, checks=judged_checks(record, task))
@@ -273,6 +275,17 @@ def failed_checks(record: RaceRecord) -> str:
                 failed.setdefault((check.level, check.name), []).append(task_label(record, task))
     worst_first = sorted(failed.items(), key=lambda item: item[0][0] != "unusable")
     return ", ".join(f"{name} ({_enumerated(labels)})" for (_, name), labels in worst_first)
+
+
+def wholly_failed(record: RaceRecord) -> str:
+    """Return the tasks of which every request failed, as tables name them; "" without any. Tasks that are shown only
+    since they failed, as administrative ones, are not among them."""
+    failed = (task for task in reported_tasks(record) if _has_wholly_failed(task))
+    return _enumerated([task_label(record, task) for task in failed])
+
+
+def _has_wholly_failed(task: TaskResult) -> bool:
+    return task.include_in_reporting and 0 < task.requests <= task.errors
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:
@@ -322,6 +335,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure(_UNSENT, label, task.unsent, "", LOWER)
     if task.error_rate_ratio is not None:
         yield Figure("error rate", label, 100 * task.error_rate_ratio, "%", LOWER)
+    yield from _refusals(task, label)
     yield from _traffic(task, label)
     for cache in CACHES:
         if (hits := cache_hits_percent(task, cache)) is not None:
@@ -364,11 +378,66 @@ def _traffic(task: TaskResult, label: str) -> Iterator[Figure]:
         yield Figure(f"{_STATUS}{status}", label, replies, "")
 
 
+def requests_of(task: TaskResult) -> tuple[NamedRequest, ...]:
+    """Return the requests of a sequence by name, each with its service time, and no counts of documents; empty for
+    a task of single requests."""
+    parts = task.requests_by_name
+    timed = tuple(part for part in parts if part.name not in (TOOK, SAMPLED_TOOK) and (part.histogram or part.errors))
+    return () if len(timed) == 1 and timed[0].requests == task.requests else timed
+
+
+def rate_of(task: TaskResult, part: NamedRequest) -> float | None:
+    """Return the good requests per second of a task's part, as its throughput counts the task's; None without one."""
+    mean = task.throughput.mean
+    if mean is None or not task.units:
+        return mean
+    return mean / task.units * (part.requests - part.errors)
+
+
+def request_results(task: TaskResult) -> Iterator[TaskResult]:
+    """Yield the requests of a sequence as results, each named `task/request`: they have service times alone."""
+    for part in requests_of(task):
+        yield replace(
+            task,
+            name=f"{task.name}/{part.name}",
+            loop="closed",
+            requests=part.requests,
+            units=part.requests - part.errors,
+            unit="ops",
+            errors=part.errors,
+            error_rate_ratio=part.errors / part.requests if part.requests else None,
+            throughput=Throughput("ops", rate_of(task, part)),
+            latency_ms=None,
+            service_time_ms=part.service_time_ms,
+            histograms={} if part.histogram is None else {SERVICE_TIME.name: part.histogram},
+            requests_by_name=(),
+        )
+
+
+def refused_documents(task: TaskResult) -> int:
+    """Return how many documents of a task the server refused."""
+    return sum(part.requests for part in task.requests_by_name if part.name == REFUSED)
+
+
+def refused_percent(task: TaskResult) -> float | None:
+    """Return the share of the refused among a task's documents, in percent; None if it does not count documents."""
+    refused = refused_documents(task)
+    return 100 * refused / (refused + task.units) if task.unit == "docs" and refused else None
+
+
+def _refusals(task: TaskResult, label: str) -> Iterator[Figure]:
+    if refused := refused_documents(task):
+        yield Figure("refused documents", label, refused, "", LOWER)
+    if (percent := refused_percent(task)) is not None:
+        yield Figure("share of refused documents", label, percent, "%", LOWER)
+
+
 def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     """Yield the figures of a task's parts: requests of a sequence, or classes of results."""
+    in_sequence = requests_of(task)
     for part in task.requests_by_name:
-        if part.name == SAMPLED_TOOK:
-            continue  # it is for the causes of a difference
+        if part.name in (SAMPLED_TOOK, REFUSED):
+            continue  # it is for the causes of a difference; or stands beside the failed requests
         if part.requests == task.requests and len(task.requests_by_name) == 1:
             continue  # all results are of one class: its figures are the task's
         name = f"{label}/{part.name}"
@@ -376,6 +445,8 @@ def _part_figures(task: TaskResult, label: str) -> Iterator[Figure]:
             yield Figure("results", name, part.requests, "")  # of documents in bulks
             continue
         yield Figure("requests", name, part.requests, "")
+        if part in in_sequence and (rate := rate_of(task, part)) is not None:
+            yield Figure("Mean throughput", name, rate, "ops/s", HIGHER if task.loop == "closed" else NEITHER)
         yield from _distribution(SERVICE_TIME, name, part.service_time_ms)
         if part.requests:
             yield Figure("error rate", name, 100 * part.errors / part.requests, "%", LOWER)
@@ -398,6 +469,8 @@ def _distribution(measure: Measure, label: str, values: Mapping[str, float] | No
 
 def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice]:
     """Yield the notices about a task of a race; what `failure`, the race's, says is not said again."""
+    if _has_wholly_failed(task):
+        yield Notice(f"{label}: every request failed", unusable=True)
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")
     for check in task.checks:

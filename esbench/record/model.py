@@ -1,4 +1,4 @@
-"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 8).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 9).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
@@ -16,7 +16,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 from esbench.record.capacity import CapacitySearch, KnownCapacity
 
-SCHEMA = 8
+SCHEMA = 9
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -290,7 +290,9 @@ class TaskResult:
     begun_s: float | None = None  # on the race's clock, which telemetry.jsonl has, too; None when it never began
     stages: tuple[RateStage, ...] = ()
     ramp_up_s: float = 0.0
+    ramp_down_s: float = 0.0
     think_time_s: float = 0.0
+    think_spread: str = ""
     cluster: str = "default"
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -506,3 +508,4 @@ class RaceRecord:
     capacity: CapacitySearch | None = None  # of a race that searched for one
     capacity_of: KnownCapacity | None = None  # of a race with target rates in percent of it
     load_hosts: tuple[Mapping[str, Any], ...] = ()  # facts about each, as `environment`; none: esbench's own host
+    damage: str = ""  # what of a stored race was changed since, as a sentence; never in race.json

@@ -52,14 +52,14 @@ def stored_lines(path: Path, *, finished: bool = False) -> Iterator[tuple[int, b
                 raise RecordError("the end of the last line is missing: the file was damaged", where=f"{path}:{number}")
 
 
-def check_nesting(document: Any) -> None:
-    """Raise ValueError for a decoded JSON document that is nested too deeply."""
+def check_nesting(document: Any, deepest: int = _DEEPEST) -> None:
+    """Raise ValueError for a decoded JSON document that is nested deeper than `deepest` levels."""
     level = [document]
-    for _ in range(_DEEPEST):
+    for _ in range(deepest):
         inner = [list(outer.values()) if isinstance(outer, dict) else outer for outer in level]
         level = [value for values in inner if isinstance(values, list) for value in values]
     if level:
-        raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+        raise ValueError(f"it is nested deeper than {deepest} levels")
 
 
 @contextmanager

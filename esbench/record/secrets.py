@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -16,13 +16,14 @@ HIDDEN = "<hidden>"
 
 # Names of parameters and settings, in lower case and with `_` for `-`, whose values are secrets.
 _SECRET = re.compile(
-    r"(?:^|[._])secret(?:[._]|$)|password|passwd|passphrase|api_?key|(?:access|private)_?key|authorization|bearer|token$"
+    r"(?:^|[._])secret(?:[._]|$)|password|passwd|pwd|passw?(?:[._]|$)|passphrase|api_?key|(?:access|private)_?key|authorization|bearer"
+    r"|credential|(?:token|license|licence)$|(?:^|[._])pat$"
 )
 _LONG = 8  # characters: a known secret as long is hidden wherever it stands, a shorter one as a whole word
 
 # Repetitions that may overlap are bounded: what a server writes must not take more than linear time.
 _NAME = (
-    r"(?:password|passwd|passphrase|api[_-]?key|secret[_-]|[_-]secret|authorization|x-[\w-]{0,30}token"
+    r"(?:password|passwd|pwd|credential|passphrase|api[_-]?key|secret[_-]|[_-]secret|authorization|x-[\w-]{0,30}token"
     r"|(?:access|auth|refresh|session)[_-]?token|cookie)[\w.-]{0,40}"
 )
 _ASSIGNED = rf"{_NAME}\\*[\"']?\s{{0,4}}[:=]\s{{0,4}}"
@@ -38,6 +39,12 @@ _PATTERNS = (
     # Basic dTpw wherever it stands; "Basic authentication" is no secret, so the word must not be all lower case
     (re.compile(rf"(?i)\b({_SCHEME}\s{{1,4}})(?-i:(?=[a-z]*[^a-z\s\"'\\,;.:)]))[\w+/=.~-]{{6,}}"), rf"\1{HIDDEN}"),
 )
+
+
+class Secret(str):
+    """A text that came from the environment: hidden wherever it is shown, whatever its name."""
+
+    __slots__ = ()
 
 
 class Redactor:
@@ -58,6 +65,26 @@ class Redactor:
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
         return text
+
+    def known_hidden(self, text: str) -> str:
+        """Return a text in which the known secrets are hidden, and nothing that only looks like one."""
+        return text if self._known is None else self._known.sub(HIDDEN, text)
+
+    def throughout(self, value: Any, own: Collection[str], names: Collection[str]) -> Any:
+        """Return a copy of JSON in which known secrets are hidden in all texts and names, but for what is below the
+        names in `own`, and for `names`."""
+        if self._known is None:
+            return value
+        if isinstance(value, Mapping):
+            return {
+                name if name in names else self._known.sub(HIDDEN, str(name)): item
+                if name in own
+                else self.throughout(item, own, names)
+                for name, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.throughout(item, own, names) for item in value]
+        return self._known.sub(HIDDEN, value) if isinstance(value, str) else value
 
     def knows_one_of(self, text: str) -> bool:
         """True if a known secret is in the text."""
@@ -90,12 +117,16 @@ def _anywhere_or_word(text: str) -> str:
 
 
 def redact(params: Mapping[str, Any], within: Callable[[str], str] = Redactor()) -> dict[str, Any]:  # noqa: B008
-    """Return a copy of `params` in which the value of every secret (db_secret, *password*, *_token ...) is hidden.
+    """Return a copy of `params` in which the value of every secret (db_secret, *password*, *_token ...; a Secret) is
+    hidden.
 
     Letter case does not matter, nor whether words are joined by `_` or `-`; nested mappings and lists are searched too.
     `within` hides secrets within the other texts, by default whatever looks like credentials.
     """
-    return {name: HIDDEN if _is_secret(name) else _redact_nested(value, within) for name, value in params.items()}
+    return {
+        name: HIDDEN if _is_secret(name) or isinstance(value, Secret) else _redact_nested(value, within)
+        for name, value in params.items()
+    }
 
 
 def _is_secret(name: object) -> bool:
@@ -113,7 +144,7 @@ def _redact_nested(value: Any, within: Callable[[str], str]) -> Any:
 def secret_values(params: Mapping[str, Any]) -> Iterator[str]:
     """Yield the values that `redact` hides, as text."""
     for name, value in params.items():
-        yield from _leaves(value) if _is_secret(name) else _nested_secrets(value)
+        yield from _leaves(value) if _is_secret(name) or isinstance(value, Secret) else _nested_secrets(value)
 
 
 def _nested_secrets(value: Any) -> Iterator[str]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,7 @@ BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SecondLine:
     """The counts of a task in one second, counted from its start. `phase`: warmup, measurement.
 
@@ -97,9 +97,10 @@ class SecondLine:
 
         Raises RecordError if it is damaged.
         """
-        counts = Counts()
-        for name in with_beyond(measure):
-            counts.merge(self.counts(name))
+        name, beyond = with_beyond(measure)
+        counts = self.counts(name)
+        if self.encoded(beyond) is not None:
+            counts.merge(self.counts(beyond))
         return counts
 
     def encoded_at_least(self, measure: str) -> str | None:
@@ -111,6 +112,12 @@ class SecondLine:
         if self.encoded(beyond) is None:
             return self.encoded(name)
         return encode(self.at_least(measure))
+
+    def only(self, measure: str) -> SecondLine:
+        """Return the line without the histograms of other measures than one of `BY_SECOND`."""
+        kept = with_beyond(measure)
+        dropped: dict[str, Any] = {name: None for name in _ENCODED if name not in kept}
+        return replace(self, **dropped)
 
     def as_written(self) -> dict[str, Any]:
         """Return the fields of its line in seconds.jsonl: a histogram in which nothing was counted is left out."""
@@ -140,10 +147,13 @@ def merged(lines: Iterable[SecondLine], measure: str) -> Counts:
 
     `measure` is one of `BY_SECOND`.
     """
-    counts = Counts()
+    counts: Counts | None = None
     for line in lines:
-        counts.merge(line.at_least(measure))
-    return counts
+        if counts is None:
+            counts = line.at_least(measure)
+        else:
+            counts.merge(line.at_least(measure))
+    return counts or Counts()
 
 
 def by_task(lines: Iterable[SecondLine]) -> dict[str, list[SecondLine]]:
@@ -165,8 +175,7 @@ class Columns:
     counters: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TelemetryLine:
+class TelemetryLine(NamedTuple):
     """One reading: gauges, then counters, in the order of the columns; `number` is the number of its line."""
 
     number: int
@@ -230,9 +239,12 @@ def readings_of(record: RaceRecord, file: Path) -> Iterator[TelemetryLine]:
         _check_whole(file, {name: min(counted[name], known[name]) for name in known}, known, "readings")
 
 
-def telemetry_of(record: RaceRecord, file: Path) -> tuple[Series, ...]:
-    """Return the series of a race's telemetry.jsonl. Raises RecordError as `readings_of` does."""
-    return put_together(readings_of(record, file))
+def telemetry_of(record: RaceRecord, file: Path, wanted: frozenset[str] | None = None) -> tuple[Series, ...]:
+    """Return the series of a race's telemetry.jsonl, reduced to the `wanted` figures as `put_together` does.
+
+    Raises RecordError as `readings_of` does.
+    """
+    return put_together(readings_of(record, file), wanted)
 
 
 def _check_whole(file: Path, counted: Mapping[str, int], expected: Mapping[str, int], what: str) -> None:
@@ -269,11 +281,10 @@ def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[Tele
     A last line that was cut off is left out, unless the file was `finished`; any other that cannot be read is a
     RecordError that names it.
     """
-    decoder = msgspec.json.Decoder(_Header | list[float | None])
     columns: dict[float, Columns] = {}
     for number, line in _lines(path, finished=finished):
         try:
-            read = decoder.decode(line)
+            read = _TELEMETRY_LINE.decode(line)
             if isinstance(read, _Header):
                 columns[read.series] = Columns(read.device, read.of, read.group, read.gauges, read.counters)
                 continue
@@ -282,19 +293,65 @@ def read_telemetry_lines(path: Path, *, finished: bool = False) -> Iterator[Tele
             raise _damaged(path, number, error) from error
 
 
-def put_together(lines: Iterable[TelemetryLine]) -> tuple[Series, ...]:
-    """Return the series that readings belong to, in the order of their first readings."""
-    readings: dict[int, list[TelemetryLine]] = {}
+def put_together(lines: Iterable[TelemetryLine], wanted: frozenset[str] | None = None) -> tuple[Series, ...]:
+    """Return the series that readings belong to, in the order of their first readings.
+
+    If some figures are `wanted`, by their names, others are left out, and series without any.
+    """
+    found: list[_Gathered] = []
+    latest: dict[int, _Gathered] = {}
     for line in lines:
-        readings.setdefault(line.series, []).append(line)
-    return tuple(_series(lines) for lines in readings.values())
+        gathered = latest.get(line.series)
+        if gathered is None or gathered.columns is not line.columns:
+            gathered = latest[line.series] = _Gathered(line.columns, wanted)
+            found.append(gathered)
+        gathered.add(line)
+    return tuple(gathered.series() for gathered in found if wanted is None or gathered.has_figures)
+
+
+class _Gathered:
+    """The readings of a series so far: by the number of a column its name and values."""
+
+    def __init__(self, columns: Columns, wanted: frozenset[str] | None) -> None:
+        self.columns = columns
+        self._times_s: list[float] = []
+        self._gauges, self._counters = (
+            [
+                (number, name, list[float | None]())
+                for number, name in enumerate(names)
+                if wanted is None or name in wanted
+            ]
+            for names in (columns.gauges, columns.counters)
+        )
+
+    @property
+    def has_figures(self) -> bool:
+        return bool(self._gauges or self._counters)
+
+    def add(self, line: TelemetryLine) -> None:
+        self._times_s.append(line.time_s)
+        for number, _, values in self._gauges:
+            values.append(line.gauges[number])
+        for number, _, values in self._counters:
+            values.append(line.counters[number])
+
+    def series(self) -> Series:
+        of = self.columns
+        return Series(
+            of.device,
+            of.of,
+            of.group,
+            tuple(self._times_s),
+            {name: tuple(values) for _, name, values in self._gauges},
+            {name: tuple(values) for _, name, values in self._counters},
+        )
 
 
 @dataclass
 class TelemetryWriter:
     """Writer of telemetry.jsonl: an object that names a series' columns, then an array for each of its readings.
 
-    `write` appends bytes. Safe to use from several threads.
+    `write` appends bytes. Safe to use from several threads. What could not be read again is not written.
     """
 
     write: Callable[[bytes], None]
@@ -303,17 +360,25 @@ class TelemetryWriter:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, columns: Columns, time_s: float, figures: Sequence[float | None]) -> None:
-        """Append a reading, gauges then counters: floats to six digits. Changed columns begin a new series."""
+        """Append a reading, gauges then counters: floats to six digits. Changed columns begin a new series.
+
+        Raises ValueError for what `read_telemetry_lines` could not read.
+        """
         key = (columns.device, columns.of, columns.group)
         lines: list[Any] = []
         with self._lock:
             series, named = self._known.get(key, (0, None))
-            if named != columns:
-                series, self._series = self._series, self._series + 1
-                self._known[key] = (series, columns)
+            if is_new := named != columns:
+                series = self._series
                 lines.append({"series": series, **asdict(columns)})
             lines.append([series, round(time_s, 3), *map(_short, figures)])
-            self.write(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines))
+            encoded = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines]
+            for line in encoded:
+                _TELEMETRY_LINE.decode(line)
+            if is_new:
+                self._series += 1
+                self._known[key] = (series, columns)
+            self.write(b"".join(encoded))
 
 
 def _short(value: float | None) -> float | None:
@@ -332,6 +397,9 @@ class _Header:
     counters: tuple[str, ...] = ()
 
 
+_TELEMETRY_LINE: msgspec.json.Decoder[_Header | list[float | None]] = msgspec.json.Decoder(_Header | list[float | None])
+
+
 def _reading(number: int, values: list[float | None], columns: Mapping[float, Columns]) -> TelemetryLine:
     series, time_s, *figures = values if len(values) >= 2 else (None, None)
     if series is None or time_s is None:
@@ -342,18 +410,6 @@ def _reading(number: int, values: list[float | None], columns: Mapping[float, Co
     if len(figures) != gauges + len(named.counters):
         raise ValueError(f"{len(figures)} figures for {gauges + len(named.counters)} columns")
     return TelemetryLine(number, int(series), named, time_s, tuple(figures[:gauges]), tuple(figures[gauges:]))
-
-
-def _series(lines: list[TelemetryLine]) -> Series:
-    columns = lines[0].columns
-    return Series(
-        columns.device,
-        columns.of,
-        columns.group,
-        tuple(line.time_s for line in lines),
-        {name: tuple(line.gauges[n] for line in lines) for n, name in enumerate(columns.gauges)},
-        {name: tuple(line.counters[n] for line in lines) for n, name in enumerate(columns.counters)},
-    )
 
 
 def _lines(path: Path, *, finished: bool) -> Iterator[tuple[int, bytes]]:

@@ -8,7 +8,8 @@ Measured figures are in the records of the races; nothing here races, compares o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -17,9 +18,11 @@ from esbench.errors import RecordError, UsageError, did_you_mean
 from esbench.record.model import Session
 from esbench.record.private import private_folder
 from esbench.record.reading import read_stored, reading
-from esbench.record.store import LAST, RaceStore, check_race_id, remove_folder, replace_file
+from esbench.record.store import LAST, RaceStore, ambiguous, check_race_id, remove_folder, replace_file
+from esbench.record.sums import UNSEALED, damage_text, is_as_sealed, sealed
 
-SCHEMA = 3
+SCHEMA = 4
+_FIRST_WITH_SUM = 4
 PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
 WARMUPS = ("cut", "track")
 LEAST_S, LEAST_ON_FRESH_NODES_S = 20.0, 40.0  # of a task on each side: later most of what Java compiles is compiled
@@ -82,7 +85,8 @@ class RaceSession:
 
     `pacing`: its sides are raced at once; None: they take turns. `budget_s`: no round begins that would not end within
     it. `search`: its races search for a capacity; the options of that search as words, empty of other sessions. `auto`:
-    the number of rounds still has to be taken from the spread of the first ones.
+    the number of rounds still has to be taken from the spread of the first ones. `damage`: the sentence that says that
+    its file was changed, which is not in it.
     """
 
     id: str
@@ -101,6 +105,7 @@ class RaceSession:
     search: tuple[str, ...] = ()
     looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
     schema: int = SCHEMA
+    damage: str = ""
 
     def __post_init__(self) -> None:
         """Check the plan. Raises ValueError for content of a file that is not a valid session."""
@@ -185,8 +190,11 @@ class SessionStore:
             private_folder(self.folder)
         except OSError as error:
             raise RecordError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
-        document = msgspec.json.format(msgspec.json.encode(session), indent=2)
-        replace_file(self._file(session.id), document + b"\n")
+        document = {**msgspec.to_builtins(session), "sums": {f"{session.id}.json": UNSEALED}}
+        del document["damage"]
+        replace_file(
+            self._file(session.id), sealed(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+        )
 
     def load(self, session: str) -> RaceSession:
         """Return a session, named as in `resolve`.
@@ -196,13 +204,13 @@ class SessionStore:
         file = self._file(self.resolve(session))
         with reading(file, hint="its races are kept, and have ids of their own"):
             payload = read_stored(file)
-            schema = msgspec.json.decode(payload, type=_SchemaOnly).schema
-            if schema > SCHEMA:
-                raise ValueError(f"written by a newer esbench: schema {schema}, this one reads up to {SCHEMA}")
+            said = msgspec.json.decode(payload, type=_Said)
+            if said.schema > SCHEMA:
+                raise ValueError(f"written by a newer esbench: schema {said.schema}, this one reads up to {SCHEMA}")
             session_read = msgspec.json.decode(payload, type=RaceSession)
             if session_read.id != file.stem:
                 raise ValueError(f"it is of session {session_read.id}")
-            return replace(session_read, schema=SCHEMA)
+            return replace(session_read, schema=SCHEMA, damage=said.damage(payload, file.name))
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:
         """Return at most `limit` sessions, the newest first, and the errors of newer ones that cannot be read."""
@@ -232,7 +240,7 @@ class SessionStore:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f'"{session}" is the beginning of {len(matches)} sessions', hint=", ".join(matches[-5:]))
+            raise ambiguous(session, "sessions", matches)
         raise UsageError(
             f'there is no session "{session}"', where=str(self.folder), hint=did_you_mean(session, ids[-20:])
         )
@@ -260,20 +268,28 @@ class SessionStore:
 def session_named(text: str, races: RaceStore, sessions: SessionStore) -> str | None:
     """Return the id of the session that a text names as a whole, else None.
 
-    A race comes before the beginning of a session's id. Raises UsageError for the beginning of several sessions' ids.
+    Raises UsageError for the beginning of several ids, of sessions or of races and sessions.
     """
     ids = sessions.ids()
     if text in ids:
         return text
-    if text in ("", LAST) or not any(session.startswith(text.lower()) for session in ids):
+    if text in ("", LAST) or races.has(text) or not any(session.startswith(text.lower()) for session in ids):
         return None
-    try:
-        races.resolve(text)
-    except UsageError:
-        return sessions.resolve(text)
-    return None
+    if among := races.beginning_with(text):
+        named = [f"session {session}" for session in ids if session.startswith(text.lower())]
+        raise ambiguous(text, "races and sessions", [*among, *named])
+    return sessions.resolve(text)
 
 
 @dataclass(frozen=True)
-class _SchemaOnly:
+class _Said:
+    """The keys by which a session's file is checked."""
+
     schema: int
+    sums: Mapping[str, str] = field(default_factory=dict)
+
+    def damage(self, payload: bytes, name: str) -> str:
+        """Return that the file was changed; "" if it was not, and of an older one, which has no sum."""
+        known = self.schema >= _FIRST_WITH_SUM or self.sums
+        changed = known and not is_as_sealed(payload, self.sums.get(name, ""))
+        return damage_text([f"{name} was changed"] if changed else [], f"session {Path(name).stem}")

@@ -13,12 +13,13 @@ Nothing here measures or prints; a fault in a file is a RecordError, or is retur
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -30,17 +31,24 @@ import msgspec
 
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
 from esbench.record.capacity import FoundCapacity
+from esbench.record.hidden import HiddenSecrets
+from esbench.record.locks import is_running
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
-from esbench.record.private import open_private, private_folder
+from esbench.record.private import open_private, private_folder, process_name
 from esbench.record.reading import check_nesting, read_stored, reading
 from esbench.record.secrets import redact
 from esbench.record.shapes import check_found, check_record
+from esbench.record.sums import UNSEALED, changes, damage_text, is_as_sealed, sealed, sum_of
 
 T = TypeVar("T")
 _RACE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 LAST = "last"
 _MOST_BYTES = 1_000_000  # of race.json
 _DELETED = ".deleted-"  # before the name of a race's folder while its files are being removed
+_NEW = ".new-"  # and before the record is in it
+_RECORD = "race.json"
+_SERIES = ("seconds.jsonl", "telemetry.jsonl", "answers.jsonl")
+_FIRST_WITH_SUMS = 9
 
 
 def new_race_id(now: datetime | None = None) -> str:
@@ -99,6 +107,7 @@ class RaceEntry:
     test_mode: bool = False
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
     capacity: SearchEntry | None = None
+    damage: str = ""  # as of RaceRecord; of race.json alone
 
 
 # Keys that move to separate files if race.json would be too long: all that lists can do without.
@@ -117,12 +126,21 @@ class DamagedRace:
 
 
 class RaceFolder:
-    """The folder of one race. `save` may be called from a thread; the last call wins."""
+    """The folder of one race. `save` may be called from a thread; the last call wins.
 
-    def __init__(self, path: Path) -> None:
+    Secrets that `hide` knows do not reach its record and series.
+
+    Once the record of a race that has ended is saved, nothing is appended to its series: their sums are known.
+    """
+
+    def __init__(self, path: Path, hide: HiddenSecrets | None = None) -> None:
         self.path = path
+        self.hide = hide or HiddenSecrets()
         self.logs = path / "logs"
         self._saving = threading.Lock()
+        self._appending = threading.Lock()
+        self._has_ended = False
+        self.is_kept = False  # its race has begun: there is a record of it
 
     @property
     def race_id(self) -> str:
@@ -130,22 +148,35 @@ class RaceFolder:
 
     @property
     def record_file(self) -> Path:
-        return self.path / "race.json"
+        return self.path / _RECORD
 
     @property
     def seconds_file(self) -> Path:
         return self.path / "seconds.jsonl"
 
     def save(self, record: RaceRecord) -> None:
-        """Write race.json whole or not at all; secrets among its parameters and settings are hidden.
+        """Write race.json whole or not at all, with the sums of a race's files if it has ended; secrets among its
+        parameters and settings are hidden.
 
         Raises RecordError if the disk is full or the folder cannot be written: the earlier file stays.
         """
-        payload, moved = _encode_below(_MOST_BYTES, record)
         with self._saving:
+            sums = {} if record.status == "running" else self._sums_at_end()
+            payload, moved = _encode_below(_MOST_BYTES, self.hide.part(record), sums)
             for key, value in moved.items():
                 replace_file(_file_of(key, self.record_file), value)
             replace_file(self.record_file, payload)
+            self.is_kept = True
+
+    def withdraw(self) -> None:
+        """Say that what was saved is not to be kept."""
+        self.is_kept = False
+
+    def _sums_at_end(self) -> dict[str, str]:
+        with self._appending:
+            self._has_ended = True
+        with reading(self.path):
+            return {name: sum_of(self.path / name) for name in _SERIES if (self.path / name).exists()}
 
     @property
     def telemetry_file(self) -> Path:
@@ -153,7 +184,7 @@ class RaceFolder:
 
     def append_telemetry(self, lines: bytes) -> None:
         """Append whole lines to telemetry.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.telemetry_file, lines)
+        self._append(self.telemetry_file, lines)
 
     @property
     def answers_file(self) -> Path:
@@ -161,35 +192,53 @@ class RaceFolder:
 
     def append_answers(self, lines: bytes) -> None:
         """Append whole lines to answers.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.answers_file, lines)
+        self._append(self.answers_file, lines)
 
     def append_seconds(self, lines: bytes) -> None:
         """Append whole lines to seconds.jsonl. Raises RecordError if they cannot be written."""
-        _append(self.seconds_file, lines)
+        self._append(self.seconds_file, lines)
+
+    def _append(self, file: Path, lines: bytes) -> None:
+        with self._appending, _writing(file):
+            if not self._has_ended:
+                with open_private(file, "ab") as opened:
+                    opened.write(self.hide.lines(lines))
 
 
 class RaceStore:
-    """The store of the races under an esbench home; folders are made when the first race is created."""
+    """The store of the races under an esbench home; folders are made when the first race is created.
 
-    def __init__(self, home: Path) -> None:
+    `say` is called with a line for people when `last` passes over races that are running.
+    """
+
+    def __init__(self, home: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self.home = home
+        self._say = say
         self.races_folder = home / "races"
 
-    def create(self, race_id: str) -> RaceFolder:
-        """Create the folder of a new race, with its `logs`.
+    def create(self, race_id: str, first: RaceRecord | None = None, hide: HiddenSecrets | None = None) -> RaceFolder:
+        """Create the folder of a new race, with its `logs` and its `first` record; it is never there without them.
+        Secrets that `hide` knows are hidden in all that is written to it.
 
         Raises UsageError if the id is taken or cannot be one, RecordError if the folder cannot be written.
         """
-        folder = RaceFolder(self.races_folder / check_race_id(race_id))
+        folder = RaceFolder(self.races_folder / check_race_id(race_id), hide)
+        new = RaceFolder(self.races_folder / f"{_NEW}{race_id}-{process_name()}", hide)
         with _writing(folder.path):
             private_folder(self.races_folder)
             try:
-                folder.path.mkdir(mode=0o700)
-            except FileExistsError:
+                private_folder(new.logs)
+                if first is not None:
+                    new.save(first)
+                new.path.rename(folder.path)  # fails unless there is none, as each has something in it
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
                 raise UsageError(
                     f'there is a race "{race_id}" already', hint="leave --race-id out or choose another"
                 ) from None
-            private_folder(folder.logs)
+            finally:
+                shutil.rmtree(new.path, ignore_errors=True)
         return folder
 
     def folder(self, race: str) -> RaceFolder:
@@ -208,7 +257,7 @@ class RaceStore:
         return _read_whole(self.folder(race).record_file)
 
     def resolve(self, race: str) -> str:
-        """Return the id that `race` stands for: an id, a unique prefix, or `last` (the race that started last).
+        """Return the id that `race` stands for: an id, a unique prefix, or `last`, the newest that is not running.
 
         Raises UsageError with the candidates if no race matches or more than one.
         """
@@ -217,16 +266,16 @@ class RaceStore:
         ids = self._ids()
         if race in ids:
             return race
-        matches = [race_id for race_id in ids if race and race_id.startswith(race.lower())]
+        matches = self.beginning_with(race)
         if len(matches) == 1:
             return matches[0]
         if matches:
-            newest = ", ".join(reversed(matches[-5:]))
-            raise UsageError(
-                f'"{race}" is the beginning of {len(matches)} races',
-                hint=newest if len(matches) <= 5 else f"{newest} and {len(matches) - 5} more",
-            )
+            raise ambiguous(race, "races", matches)
         raise UsageError(f'there is no race "{race}"', where=str(self.races_folder), hint=self._known(race, ids))
+
+    def beginning_with(self, text: str) -> list[str]:
+        """Return the ids of the races that begin with a text, sorted; none for an empty text."""
+        return [race_id for race_id in self._ids() if text and race_id.startswith(text.lower())]
 
     def entries(
         self, *, track: str | None = None, challenge: str | None = None
@@ -241,7 +290,9 @@ class RaceStore:
             file = self.races_folder / race_id / "race.json"
             try:
                 with reading(file):
-                    entry = replace(_decode(read_stored(file), RaceEntry), race_id=race_id)
+                    payload = read_stored(file)
+                    damage = _decode(payload, _Files).damage(payload, race_id)
+                    entry = replace(_decode(payload, RaceEntry), race_id=race_id, damage=damage)
                     if entry.capacity is not None:
                         check_found(entry.capacity.objectives, entry.capacity.found)
             except RecordError as error:
@@ -272,7 +323,7 @@ class RaceStore:
     def _ids(self) -> list[str]:
         try:
             folders = [path.name for path in self.races_folder.iterdir() if path.is_dir()]
-            return sorted(name for name in folders if not name.startswith(_DELETED))
+            return sorted(name for name in folders if not name.startswith((_DELETED, _NEW)))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -280,17 +331,37 @@ class RaceStore:
 
     def _last(self) -> str:
         entries, damaged = self.entries()
+        may_run = {entry.race_id for entry in entries if entry.status == "running"} | {race.race_id for race in damaged}
         races = [(entry.started_at, entry.race_id) for entry in entries]
         races += [(race.saved_at, race.race_id) for race in damaged]
-        if not races:
-            raise UsageError(f"there are no races in {self.races_folder}", hint="esbench race --track=orders")
-        return max(races)[1]
+        newer: list[str] = []
+        for _, race_id in sorted(races, reverse=True):
+            if race_id in may_run and is_running(self.home, race_id):
+                newer.append(race_id)
+                continue
+            if newer:
+                are = "is" if len(newer) == 1 else "are"
+                self._say(f'"{LAST}" is race {race_id}: {", ".join(newer)} {are} running')
+            return race_id
+        if newer:
+            hint = f"name one that runs: {', '.join(newer)}"
+            raise UsageError(f"no race in {self.races_folder} has ended yet", hint=hint)
+        raise UsageError(f"there are no races in {self.races_folder}", hint="esbench race --track=orders")
 
     @staticmethod
     def _known(race: str, ids: list[str]) -> str:
         if len(ids) > 5:
             return f"{nearest(race, ids)} esbench list races --all shows all {len(ids)}".strip()
         return did_you_mean(race, ids)
+
+
+def ambiguous(text: str, what: str, ids: Sequence[str]) -> UsageError:
+    """Return the error of a text that several sorted ids begin with, with the newest of them; `what` they are."""
+    newest = ", ".join(reversed(ids[-5:]))
+    return UsageError(
+        f'"{text}" is the beginning of {len(ids)} {what}',
+        hint=newest if len(ids) <= 5 else f"{newest} and {len(ids) - 5} more",
+    )
 
 
 def remove_folder(path: Path) -> None:
@@ -310,11 +381,6 @@ def size_bytes(folder: Path) -> int:
             with suppress(OSError):  # gone meanwhile
                 total += (Path(parent) / name).lstat().st_size
     return total
-
-
-def _append(file: Path, lines: bytes) -> None:
-    with _writing(file), open_private(file, "ab") as opened:
-        opened.write(lines)
 
 
 def replace_file(file: Path, payload: bytes) -> None:
@@ -337,43 +403,59 @@ def replace_file(file: Path, payload: bytes) -> None:
 
 
 def encode_record(record: RaceRecord) -> bytes:
-    """Return race.json of a record: indented, infinite values as text, secrets hidden."""
+    """Return a record as race.json has it, but with its `damage` and without sums: indented, infinite values as text,
+    secrets hidden."""
     return _json(_builtins(record))
 
 
-def _encode_below(most_bytes: int, record: RaceRecord) -> tuple[bytes, dict[str, bytes]]:
+def _encode_below(most_bytes: int, record: RaceRecord, sums: Mapping[str, str]) -> tuple[bytes, dict[str, bytes]]:
     """Return race.json, and by name the encoded values of the keys that were moved out of it to keep it within
-    `most_bytes`."""
-    document = _builtins(record)
-    payload = _json(document)
+    `most_bytes`. `sums`: those of the series."""
+    document = _builtins(replace(record, damage=""))
+    del document["damage"]
+    payload = _sealed(document, sums)
     if len(payload) <= most_bytes:
         return payload, {}
-    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE}
+    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE & document.keys()}
     moved: dict[str, bytes] = {}
     for key in sorted(lengths, key=lambda key: -lengths[key]):
         moved[key] = msgspec.json.encode(document.pop(key))
-        payload = _json({**document, "elsewhere": list(moved)})
+        if record.status != "running":  # one that is saved again may be read when its parts are new and it is not
+            sums = {**sums, _part(key): hashlib.sha256(moved[key]).hexdigest()}
+        payload = _sealed({**document, "elsewhere": list(moved)}, sums)
         if len(payload) <= most_bytes:
             break
     return payload, moved
 
 
+def _sealed(document: Mapping[str, Any], sums: Mapping[str, str]) -> bytes:
+    return sealed(_json({**document, "sums": {**sums, _RECORD: UNSEALED}}))
+
+
 def _builtins(record: RaceRecord) -> dict[str, Any]:
-    hidden = replace(
+    document: dict[str, Any] = _finite(msgspec.to_builtins(_redacted(record)))
+    return document
+
+
+def _redacted(record: RaceRecord) -> RaceRecord:
+    return replace(
         record,
         track_params=redact(record.track_params),
+        user_tags=redact(record.user_tags),
         clusters={name: replace(facts, settings=redact(facts.settings)) for name, facts in record.clusters.items()},
     )
-    document: dict[str, Any] = _finite(msgspec.to_builtins(hidden))
-    return document
 
 
 def _json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
+def _part(key: str) -> str:
+    return f"race.{key}.json"
+
+
 def _file_of(key: str, record_file: Path) -> Path:
-    return record_file.with_name(f"race.{key}.json")
+    return record_file.with_name(_part(key))
 
 
 def decode_record(payload: bytes) -> RaceRecord:
@@ -398,22 +480,43 @@ class _SchemaOnly:
 
 
 @dataclass(frozen=True)
-class _Elsewhere:
+class _Files:
+    """The keys of a race.json about the files of its race."""
+
+    schema: int
+    status: str
     elsewhere: tuple[str, ...] = ()
+    sums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """The keys that were moved to further files."""
+        return tuple(key for key in self.elsewhere if key in _MAY_MOVE)
+
+    def damage(self, payload: bytes, race_id: str, folder: Path | None = None) -> str:
+        """Return what was changed of race.json (`payload`) and, if it has ended, of the race's other files in `folder`;
+        "" of a record without sums, as older ones are."""
+        if self.schema < _FIRST_WITH_SUMS and not self.sums:
+            return ""
+        changed = [] if is_as_sealed(payload, self.sums.get(_RECORD, "")) else [f"{_RECORD} was changed"]
+        if folder is not None and self.status != "running":
+            changed += changes(folder, self.sums, (*map(_part, self.moved), *_SERIES))
+        return damage_text(changed, f"race {race_id}")
 
 
 def _read_whole(file: Path) -> RaceRecord:
     """Read a record, including its parts in other files. The race is called as its folder is, whatever it says."""
     with reading(file):
         payload = read_stored(file)
-        moved = [key for key in msgspec.json.decode(payload, type=_Elsewhere).elsewhere if key in _MAY_MOVE]
+        files = _decode(payload, _Files)
+        moved = files.moved
         document = msgspec.json.decode(payload)
         for key in moved:
             with reading(_file_of(key, file)):
                 document[key] = msgspec.json.decode(read_stored(_file_of(key, file)))
         check_nesting(document)
         record = decode_record(msgspec.json.encode(document) if moved else payload)
-        return replace(record, race_id=file.parent.name)
+        return replace(record, race_id=file.parent.name, damage=files.damage(payload, file.parent.name, file.parent))
 
 
 def _finite(value: Any) -> Any:

@@ -133,8 +133,8 @@ def rate_text(per_s: float) -> str:
 
 
 def sentence(shown: ShownSearch) -> str:
-    """Return the result of a search in one sentence: `carries 4,210/s [4,050, 4,330] with p99 < 50 ms; at 4,600/s 12 %
-    are late`."""
+    """Return the result of a search in one sentence: `carries 4,210/s with p99 < 50 ms (4,050 to 4,330); at 4,600/s
+    12 % are late`."""
     found = shown.found
     if found is None:
         return f"{_subject(shown.search)}: the search has not ended: {_so_far(shown)}"
@@ -150,7 +150,7 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
     rate, low, high = (rate_text(each) for each in (found.rate_per_s, found.low_per_s, found.high_per_s))
     match found.why:
         case "precise":
-            said = f" carries {rate}/s {interval} with {held}"
+            said = f" carries {rate}/s with {held} {interval}"
         case "cliff":
             said = f" carries {low}/s with {held}, and not {high}/s: it is a cliff"
         case "at least" if not found.rate_per_s:
@@ -161,7 +161,7 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             said = f": no rate holds {search.objectives[found.binding]}"
         case "flat" if found.curves and found.has_interval:
             said = (
-                f" carries about {rate}/s {interval} with {held}: to know it better would take longer than the budget"
+                f" carries about {rate}/s with {held} {interval}: to know it better would take longer than the budget"
             )
         case "flat":
             figure = _figure_name(parse_objective(search.objectives[found.binding]))
@@ -173,7 +173,7 @@ def found_text(search: Searched, found: FoundCapacity) -> str:
             )
             said = f": {figure} {why}; its limit is reached {_between(found)} so far"
         case _ if found.curves:  # out of time
-            said = f" carries about {rate}/s {interval} with {held}, as far as was found when the time was over"
+            said = f" carries about {rate}/s with {held} {interval}, as far as was found when the time was over"
         case _ if known_rate(found.low_per_s) or known_rate(found.high_per_s):
             said = f" carries {_between(found)} with {held}, as far as was found when the time was over"
         case _:
@@ -249,7 +249,7 @@ def _subject(search: Searched) -> str:
 def _interval(found: FoundCapacity) -> str:
     low = "no lower end" if known_rate(found.low_per_s) is None else rate_text(found.low_per_s)
     high = "no upper end" if known_rate(found.high_per_s) is None else rate_text(found.high_per_s)
-    return f"[{low}, {high}]"
+    return f"({low} to {high})"
 
 
 def _between(found: FoundCapacity) -> str:

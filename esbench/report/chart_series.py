@@ -18,6 +18,7 @@ from esbench.measure.measures import Measure, response_time, with_beyond
 from esbench.record.figures import task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, merged, task_counts
+from esbench.report.thinning import points_each, shown_points
 
 BINS_PER_DECADE = 10
 _COLUMNS_AT_MOST = 240
@@ -44,7 +45,7 @@ class TaskOverTime:
     """The values of a task second by second, each at the middle of its second on the race's clock; None for no value.
 
     `measure` is the response time of its loop; a request that timed out counts with its lower bound. `failures` name
-    the kinds of a second's errors.
+    the kinds of a second's errors. Of a long task, of every `each_s` seconds those with extremes are shown.
     """
 
     measure: Measure
@@ -56,6 +57,7 @@ class TaskOverTime:
     p99_ms: tuple[float | None, ...]
     max_ms: tuple[float | None, ...]
     grid: Grid
+    each_s: int = 1
 
     @property
     def has_times(self) -> bool:
@@ -78,23 +80,31 @@ def over_time(task: TaskResult, lines: Sequence[SecondLine]) -> TaskOverTime:
         by_second.setdefault(line.second, []).append(line)
     seconds = range(min(by_second, default=0), max(by_second, default=-1) + 1)
     measured = {second: measured_second(task, second, by_second.get(second, ())) for second in seconds}
-    counts = {second: merged(of_second.lines, measure.name) for second, of_second in measured.items()}
-    covered_s = {second: of_second.measured_s for second, of_second in measured.items()}
-    ranked = [
-        percentiles_ns(counts[second], (50.0, 99.0, 100.0) if covered_s[second] >= _LEAST_OF_A_SECOND_S else (100.0,))
-        for second in seconds
-    ]
-    errors = [_errors(by_second.get(second, ())) for second in seconds]
+    cells = _Cells(len(seconds))
+    p50_ms: list[float | None] = []
+    p99_ms: list[float | None] = []
+    max_ms: list[float | None] = []
+    for second, of_second in measured.items():
+        counts = merged(of_second.lines, measure.name)  # of a second at a time: those of a day fill a gigabyte
+        cells.add(second, counts)
+        ranks = (50.0, 99.0, 100.0) if of_second.measured_s >= _LEAST_OF_A_SECOND_S else (100.0,)
+        found = percentiles_ns(counts, ranks)
+        for values, rank in ((p50_ms, 50.0), (p99_ms, 99.0), (max_ms, 100.0)):
+            values.append(_ms(found.get(rank)))
+    rates = [of_second.units_per_s for of_second in measured.values()]
+    failed = [sum(line.failed for line in by_second.get(second, ())) for second in seconds]
+    shown = shown_points((rates, failed, p50_ms, p99_ms, max_ms))
     return TaskOverTime(
         measure,
-        tuple(task.clock_s(second + 0.5) for second in seconds),
-        tuple(of_second.units_per_s for of_second in measured.values()),
-        tuple(kinds.total() for kinds in errors),
-        tuple(", ".join(f"{count} x {kind}" for kind, count in kinds.items()) for kinds in errors),
-        tuple(_ms(found.get(50.0)) for found in ranked),
-        tuple(_ms(found.get(99.0)) for found in ranked),
-        tuple(_ms(found.get(100.0)) for found in ranked),
-        _grid(task, counts),
+        tuple(task.clock_s(seconds[n] + 0.5) for n in shown),
+        tuple(rates[n] for n in shown),
+        tuple(failed[n] for n in shown),
+        tuple(_failures(by_second.get(seconds[n], ())) for n in shown),
+        tuple(p50_ms[n] for n in shown),
+        tuple(p99_ms[n] for n in shown),
+        tuple(max_ms[n] for n in shown),
+        cells.grid(task),
+        points_each(len(seconds)),
     )
 
 
@@ -174,30 +184,37 @@ def curve_of_races(records: Iterable[RaceRecord], label: str, measure: str) -> t
     )
 
 
-def _errors(lines: Sequence[SecondLine]) -> Counter[str]:
+def _failures(lines: Sequence[SecondLine]) -> str:
     found: Counter[str] = Counter()
     for line in lines:
         found.update(line.errors)
-    return found
+    return ", ".join(f"{count} x {kind}" for kind, count in found.items())
 
 
 def _ms(ns: float | None) -> float | None:
     return None if ns is None else ns / _NS_PER_MS
 
 
-def _grid(task: TaskResult, counts: dict[int, Counts]) -> Grid:
-    width_s = max(1, math.ceil(len(counts) / _COLUMNS_AT_MOST))
-    cells: Counter[tuple[int, int]] = Counter()
-    for second, of_second in counts.items():
-        buckets = of_second.buckets
+class _Cells:
+    """The cells of a heat map, second by second."""
+
+    def __init__(self, seconds: int) -> None:
+        self._width_s = max(1, math.ceil(seconds / _COLUMNS_AT_MOST))
+        self._cells: Counter[tuple[int, int]] = Counter()
+
+    def add(self, second: int, counts: Counts) -> None:
+        buckets = counts.buckets
         for row, indices in groupby(sorted(buckets), _grid_row):
-            cells[second // width_s, row] += sum(map(buckets.__getitem__, indices))
-    return Grid(
-        width_s * (task.slices.pace if task.slices is not None and width_s > 1 else 1.0),
-        tuple(task.clock_s((column + 0.5) * width_s) for column, _ in cells),
-        tuple((row + 0.5) / BINS_PER_DECADE for _, row in cells),
-        tuple(cells.values()),
-    )
+            self._cells[second // self._width_s, row] += sum(map(buckets.__getitem__, indices))
+
+    def grid(self, task: TaskResult) -> Grid:
+        width_s = self._width_s
+        return Grid(
+            width_s * (task.slices.pace if task.slices is not None and width_s > 1 else 1.0),
+            tuple(task.clock_s((column + 0.5) * width_s) for column, _ in self._cells),
+            tuple((row + 0.5) / BINS_PER_DECADE for _, row in self._cells),
+            tuple(self._cells.values()),
+        )
 
 
 @cache

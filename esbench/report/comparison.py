@@ -9,11 +9,7 @@ from typing import Any
 
 from esbench.comparison.conditions import Condition
 from esbench.comparison.model import (
-    ERRORS,
-    FASTER,
     HISTORY,
-    SLOWER,
-    UNUSABLE,
     Comparison,
     Estimate,
     RoundPlan,
@@ -23,8 +19,10 @@ from esbench.comparison.model import (
     Side,
     SlicedRounds,
 )
+from esbench.comparison.reasons import CHECK, FASTER, MORE_ERRORS, SLOWER
 from esbench.comparison.stats import MOST_ROUNDS, same_level
 from esbench.record.figures import Notice
+from esbench.report.conclusion import conclusion, sentence
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import GAIN, LOSS, NEUTRAL, Cell, Column, Interval, ReportDocument, Table, figure_cell
 
@@ -40,6 +38,11 @@ _COLUMNS = (
     Column("95% CI", "interval_percent"),
     Column("Verdict", "verdict", toned=True),
     Column("", "note", below=True),
+    Column("", "reason", for_programs=True),
+    Column("", "has_basis", for_programs=True),
+    Column("", "scope", for_programs=True),
+    Column("", "verdict_v1", for_programs=True),
+    Column("", "remedy", for_programs=True),
     Column("", "p", for_programs=True),
     Column("", "primary", for_programs=True),
     Column("", "method", for_programs=True),
@@ -51,7 +54,7 @@ _OF_SEVERAL = (
     _SIDE,
     *(replace(column, spare=3) if column.key == "interval_percent" else column for column in _COLUMNS),
 )
-_WITH_P = (FASTER, SLOWER, ERRORS)
+VERSION = 2  # of the rows in JSON, CSV and JUnit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +91,16 @@ def comparison(
         notices=tuple(_notices(compared)),
         line=_line(compared),
         overview=_overview(compared),
+        version=VERSION,
+        lead=conclusion(compared),
         compared=compared,
         conditions=tuple(conditions),
     )
 
 
 def _cells(row: Row) -> tuple[Cell, ...]:
-    verdict = row.verdict or RowVerdict("" if row.usable else UNUSABLE)
+    verdict = row.verdict or (None if row.usable else RowVerdict(CHECK))
+    found = verdict.for_programs if verdict is not None else {}
     return (
         row.metric,
         row.task,
@@ -104,9 +110,14 @@ def _cells(row: Row) -> tuple[Cell, ...]:
         row.unit,
         row.diff_percent,
         interval_cell(row.estimate) if row.estimate is not None else None,
-        verdict.kind,
-        "; ".join(filter(None, [_p_text(verdict), verdict.note])),
-        verdict.p,
+        found.get("verdict", ""),
+        "; ".join(filter(None, [_p_text(verdict), verdict.note])) if verdict is not None else "",
+        found.get("reason"),
+        found.get("has_basis", False),
+        found.get("scope", ""),
+        found.get("verdict_v1", ""),
+        (verdict.remedy or verdict.reason.what_helps) if verdict is not None else "",
+        verdict.p if verdict is not None else None,
         row.is_primary,
         row.estimate.method if row.estimate is not None else None,
         row.baseline_rounds,
@@ -121,14 +132,14 @@ def interval_cell(estimate: Estimate) -> Interval:
 
 
 def _p_text(verdict: RowVerdict) -> str:
-    if verdict.p is None or verdict.kind not in _WITH_P:
+    if verdict.p is None or not (verdict.word in (FASTER, SLOWER) or verdict.reason.code == MORE_ERRORS.code):
         return ""
     return "p<0.001" if verdict.p < 0.001 else f"p={verdict.p:.3f}"
 
 
 def _tone(row: Row) -> str:
     """Return the tone of a row. Only verdicts are coloured: a difference is not a gain before it is known to be one."""
-    return GAIN if row.kind == FASTER else LOSS if row.kind == SLOWER else NEUTRAL
+    return GAIN if row.word == FASTER else LOSS if row.word == SLOWER else NEUTRAL
 
 
 def _differences(compared: Comparison) -> Table:
@@ -271,6 +282,7 @@ def _overview(compared: Comparison) -> dict[str, Any]:
         "contenders": [
             {
                 **_side(pair.contender),
+                "conclusion": sentence(pair),
                 "interleaved": pair.is_interleaved,
                 "identical": pair.is_same,
                 "not_comparable": sorted({each.key for each in pair.differences if each.forbids}),

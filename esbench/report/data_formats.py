@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from esbench.errors.printable import for_spreadsheet, printable_json
-from esbench.report.table_model import Above, Cell, Interval, ReportDocument, Table
+from esbench.report.table_model import Above, Cell, Figures, Interval, ReportDocument, Table
 from esbench.report.text import pairs_text
 
 
@@ -29,14 +29,15 @@ def render_json(document: ReportDocument) -> str:
     """Return a document as JSON; a row is an object of its cells by column key.
 
     A document without a header is an array of its rows, without notices and sections; others are an object of `facts`,
-    `rows`, `warnings` and, if there are any, `overview` and `sections`.
+    `rows`, `warnings` and, if there are any, `version`, `conclusion`, `overview` and `sections`.
     """
     rows = _rows(document.table)
     payload: Any = rows
     if document.header is not None:
         warnings = [{"text": notice.text, "unusable": notice.unusable} for notice in document.notices]
         overview = {} if document.overview is None else {"overview": document.overview}
-        payload = {"facts": _facts(document.header), **overview, "rows": rows, "warnings": warnings}
+        version = {"version": document.version, "conclusion": document.lead} if document.version else {}
+        payload = {**version, "facts": _facts(document.header), **overview, "rows": rows, "warnings": warnings}
         if document.sections:
             payload["sections"] = [
                 {"title": section.title, "rows": _rows(section.table)} for section in document.sections
@@ -60,7 +61,7 @@ def _facts(header: Table) -> dict[str, Any]:
 def _plain(cell: Cell) -> Any:
     if isinstance(cell, Interval):
         return [cell.low, cell.high]
-    return str(cell) if isinstance(cell, Above) else cell
+    return str(cell) if isinstance(cell, Above | Figures) else cell
 
 
 def _flat(cell: Cell) -> Any:

@@ -96,7 +96,7 @@ def _notices(plan: DuelPlan, budget_s: float | None) -> Iterator[Notice]:
         text = f"two thirds are cut as warmup, as {plan.rounds} rounds show no shorter one: {tasks}"
         yield Notice(f"{text}; task times may be too long", note=True)
     if plan.keeps_nodes:
-        yield Notice("each side has the same nodes in all rounds: no number of rounds gives a verdict, only intervals")
+        yield Notice("each side has the same nodes in all rounds: verdicts are on these clusters, as they are now")
     for name, timed in (("as raced", plan.raced), (f"with {task_time(plan.best)}", plan.best)):
         times = {need: need.raced_s if timed is plan.raced else timed.task_s for need in plan.tails}
         if short := [need.task for need, task_s in times.items() if need.is_too_short(task_s)]:

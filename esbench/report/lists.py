@@ -53,7 +53,8 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> R
 
     If one of them searched for a capacity, a further column says what was found.
     """
-    notices = tuple(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged)
+    changed = [Notice(entry.damage) for entry in entries if entry.damage]
+    notices = (*changed, *(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged))
     columns = (*_RACE_COLUMNS, _CAPACITY) if any(entry.capacity for entry in entries) else _RACE_COLUMNS
     return ReportDocument(table_of(columns, entries), notices=notices)
 
@@ -102,7 +103,8 @@ def session_list(
         ColumnOf("Options", "options", below=True, read=lambda session: shlex.join(session.words)),
         ColumnOf("Sides", "sides", below=True, read=_sides),
     )
-    notices = tuple(Notice(f"a session is left out: {error}") for error in damaged)
+    changed = [Notice(session.damage) for session in sessions if session.damage]
+    notices = (*changed, *(Notice(f"a session is left out: {error}") for error in damaged))
     return ReportDocument(table_of(columns, sessions), notices=notices)
 
 

@@ -10,18 +10,13 @@ from esbench.record.model import TaskResult
 from esbench.units import format_bytes
 
 
-def _sent(task: TaskResult) -> int:
-    """Return the number of requests, each of a turn."""
-    return sum(part.requests for part in task.requests_by_name) or task.requests
-
-
 def transport_errors(task: TaskResult) -> int:
     """Return the number of requests without a reply, which Loadgen calls errors."""
-    return _sent(task) - sum((task.status_codes or {}).values())
+    return task.requests - sum((task.status_codes or {}).values())
 
 
 def invalid(task: TaskResult) -> int:
-    """Return the number of turns with an assert that did not hold; a request without a reply is invalid, too."""
+    """Return the number of requests whose assert did not hold; a request without a reply is invalid, too."""
     failed = task.error_kinds.get(INVALID)
     return (failed.count if failed else 0) + transport_errors(task)
 
@@ -31,12 +26,8 @@ def loadgen_summary(task: TaskResult) -> str:
 
     "Estimated Server Metrics" are what the clients would reach if they sent without a pause: Little's law.
     """
-    named = [(part.service_time_ms, part.requests - part.errors) for part in task.requests_by_name]
-    found = [(times, count) for times, count in named or [(task.service_time_ms, task.requests - task.errors)] if times]
-    replied = [(times, count) for times, count in found if "mean" in times]  # the others know bounds of timeouts alone
-    requests, seconds = _sent(task), max(task.duration_s, 1e-9)
-    sent, received = task.bytes_sent or 0, task.bytes_received or 0
-    mean_ms = sum(times["mean"] * count for times, count in replied) / max(1, sum(count for _, count in replied))
+    times, requests, seconds = task.service_time_ms or {}, task.requests, max(task.duration_s, 1e-9)
+    sent, received, mean_ms = task.bytes_sent or 0, task.bytes_received or 0, times.get("mean", 0.0)
     lines = [
         f"{requests} requests finished in {seconds:.2f}s, {format_bytes(sent)} sent, {format_bytes(received)} received",
         "",
@@ -45,11 +36,11 @@ def loadgen_summary(task: TaskResult) -> str:
         f"Request Traffic/sec:\t{format_bytes(sent / seconds)}",
         f"Total Transfer/sec:\t{format_bytes((sent + received) / seconds)}",
     ]
-    if replied:
-        lines.append(f"Fastest Request:\t{min(times['min'] for times, _ in replied):.3f}ms")
-    if found:
-        above = "> " if any(isinf(times["max"]) for times, _ in found) else ""
-        lines.append(f"Slowest Request:\t{above}{max(known(times, 'max') for times, _ in found):.3f}ms")
+    if "min" in times:  # without a good reply only bounds of timeouts are known
+        lines.append(f"Fastest Request:\t{times['min']:.3f}ms")
+    if times:
+        above = "> " if isinf(times["max"]) else ""
+        lines.append(f"Slowest Request:\t{above}{known(times, 'max'):.3f}ms")
     lines += [f"Number of Errors:\t{transport_errors(task)}", f"Number of Invalid:\t{invalid(task)}"]
     lines += [f"Status {status}:\t\t{count}" for status, count in sorted((task.status_codes or {}).items())]
     if mean_ms:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from esbench.record.figures import Figure, Notice, figures, notices, returned_numbers, task_label
@@ -22,6 +25,8 @@ from esbench.report.table_model import (
 from esbench.report.task_tables import by_load_host, load_notice, objectives, servers, sweeps, targets, task_lines
 from esbench.units import format_duration
 
+_MOST_WARNINGS = 4  # lines
+_REMEDY = re.compile(r" \(([^()]*)\)$")
 _METRIC_OF_TASK: tuple[ColumnOf[Figure], ...] = (
     ColumnOf("Metric", "metric", read=lambda figure: figure.metric),
     ColumnOf("Task", "task", cuttable=True, read=lambda figure: figure.task),
@@ -74,7 +79,7 @@ def short_summary(record: RaceRecord) -> ReportDocument:
     return ReportDocument(
         task_lines(record),
         race_facts(record),
-        (*notices(record), *(load_notice(record) if swept else ()), more),
+        (*_by_remedy(record), *(load_notice(record) if swept else ()), more),
         (
             *objectives(record),
             *targets(record),
@@ -91,10 +96,34 @@ def _short_search(record: RaceRecord, shown: ShownSearch, more: Notice) -> Repor
     return ReportDocument(
         probes_table(shown),
         race_facts(record),
-        (*capacity_notices(shown), *notices(record), more),
+        (*capacity_notices(shown), *_by_remedy(record), more),
         (*search_sections(record, shown), *_of_devices(record)),
         sentence(shown),
     )
+
+
+def _by_remedy(record: RaceRecord) -> Iterator[Notice]:
+    """Yield the warnings of a race, those with the same remedy, in brackets at their end, as one: at most four lines,
+    the last with the number of the others. What was changed since comes first, then unusable figures; notes last, as
+    they are."""
+    found = notices(record)
+    groups: dict[str, list[Notice]] = {}
+    for notice in (each for each in found if not each.note):
+        match = _REMEDY.search(notice.text)
+        groups.setdefault(match[1] if match else notice.text, []).append(notice)
+    is_changed = record.damage and record.damage in groups
+    ranked = sorted(
+        groups.items(),
+        key=lambda group: (not (is_changed and group[0] == record.damage), not any(each.unusable for each in group[1])),
+    )
+    shown = len(ranked) if len(ranked) <= _MOST_WARNINGS else _MOST_WARNINGS - 1
+    for remedy, group in ranked[:shown]:
+        texts = [notice.text.removesuffix(f" ({remedy})") for notice in group]
+        text = group[0].text if len(group) == 1 else f"{'; '.join(texts)} ({remedy})"
+        yield replace(group[0], text=text, unusable=any(each.unusable for each in group))
+    if left := sum(len(group) for _, group in ranked[shown:]):
+        yield Notice(f"{left} more warnings: --all prints them")
+    yield from (each for each in found if each.note)
 
 
 def _returned(record: RaceRecord) -> tuple[Section, ...]:
@@ -127,7 +156,7 @@ def race_facts(record: RaceRecord) -> Table:
     if record.user_tags:
         facts.append(("Tags", record.user_tags))
     started, finished = _moment(record.started_at), _moment(record.finished_at)
-    if started and finished:
+    if started and finished and finished >= started:  # in older records the clock may have been set back
         facts.append(("Took", format_duration((finished - started).total_seconds())))
     return facts_table(facts)
 

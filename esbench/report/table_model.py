@@ -1,6 +1,6 @@
 """The output of commands as values: tables and the text around them, before they become text, Markdown, CSV or JSON.
 
-A cell is text, a number, a mapping, a list, `Above`, `Interval` or None (not measured).
+A cell is text, a number, a mapping, a list, `Above`, `Interval`, `Figures` or None (not measured).
 """
 
 from __future__ import annotations
@@ -40,7 +40,17 @@ class Interval:
         return f"[{low}, {high}]"
 
 
-Cell = str | int | float | Above | Interval | Mapping[str, Any] | Sequence[Any] | None
+@dataclass(frozen=True)
+class Figures:
+    """Numbers as they are printed, which are never wrapped."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Cell = str | int | float | Above | Interval | Figures | Mapping[str, Any] | Sequence[Any] | None
 
 
 def time_cell(times: Mapping[str, float] | None, name: str) -> Cell:
@@ -126,7 +136,8 @@ class ReportDocument:
     """The output of a command: a table, what stands above it (names and their values, a line), and what stands below
     it.
 
-    `overview` is a summary of the whole, which only JSON has, under that key.
+    `lead` stands before all else, a sentence a line; lines `below` the table are a label and a text each. `overview` is
+    a summary of the whole, which only JSON has, under that key; `version` that of its keys, 0 if it has none.
     """
 
     table: Table
@@ -135,3 +146,6 @@ class ReportDocument:
     sections: tuple[Section, ...] = ()
     line: str = ""
     overview: Mapping[str, Any] | None = None
+    version: int = 0
+    lead: str = ""
+    below: tuple[tuple[str, str], ...] = ()

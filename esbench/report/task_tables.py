@@ -1,23 +1,27 @@
 """Tables of a race's tasks, in the shape of published ones: a line for each task, target rates and thresholds, what the
 servers did during each, and sweeps.
 
-A sweep is tasks that run one operation with more and more clients, or at higher and higher rates. Nothing is in the
-tables that the record does not hold.
+A sweep is tasks that run one operation with more and more clients, or at higher and higher rates, and differ in nothing
+else. Nothing is in the tables that the record does not hold.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from esbench.measure.measures import Measure, response_time
+from esbench.operations.http_requests import HttpRequests
 from esbench.record.figures import (
     Notice,
     is_usable,
     node_figure,
     objective_results,
     process_figure,
+    refused_documents,
+    refused_percent,
     reported_tasks,
+    request_results,
     task_label,
 )
 from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, TaskResult
@@ -106,16 +110,35 @@ def task_lines(record: RaceRecord) -> Table:
     """Return a table with a line for each task: throughput, percentiles of its response time in ms, failed requests.
 
     The response time is latency in an open loop, service time in a closed one; each line says which. A line whose
-    figures must not be used ends with `!`.
+    figures must not be used ends with `!`. Of several requests to any HTTP server each has a line below that of their
+    task, with its service time.
     """
-    columns = (
+    columns: tuple[ColumnOf[TaskResult], ...] = (
         _label(record),
         ColumnOf("Per second", "throughput_mean", numeric=True, read=_throughput),
         ColumnOf("Time ms", "response_time", read=lambda task: _measure(task).title.removesuffix(" time")),
         *map(_response_time, ("p50", "p99", "p99.9", "max")),
         ColumnOf("Err %", "error_percent", read=_error_percent),
     )
-    return table_of(columns, reported_tasks(record))
+    if any(map(refused_documents, reported_tasks(record))):
+        columns = (*columns, _REFUSED_DOCUMENTS)
+    return table_of(columns, [line for task in reported_tasks(record) for line in (task, *_own_lines(task))])
+
+
+def _refused(task: TaskResult) -> Cell:
+    """Return how many documents were refused, and their share."""
+    refused, percent = refused_documents(task), refused_percent(task)
+    if percent is None:
+        return refused or None
+    return f"{refused} ({format_number(percent)} %)"
+
+
+_REFUSED_DOCUMENTS: ColumnOf[TaskResult] = ColumnOf("Refused", "refused_documents", numeric=True, read=_refused)
+
+
+def _own_lines(task: TaskResult) -> Iterator[TaskResult]:
+    if task.operation_type == HttpRequests.name:
+        yield from request_results(task)
 
 
 def _measure(task: TaskResult) -> Measure:
@@ -257,8 +280,8 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
     """Return a section for each operation that several tasks run in a closed loop with different numbers of clients, or
     in an open loop at different rates.
 
-    They are in the order of their first tasks. Tasks that run beside others are left out: not only their clients or
-    rates differ.
+    They are in the order of their first tasks. Tasks that run beside others are left out, and so are tasks whose
+    requests differ, also of operations of the same name: not only their clients or rates differ.
     """
     of_servers = _known((_CPU, _MEMORY, _LOAD), record.tasks)
     return tuple(_sweep_of(tasks, of_servers) for tasks in _swept(record))
@@ -267,11 +290,18 @@ def sweeps(record: RaceRecord) -> tuple[Section, ...]:
 def _swept(record: RaceRecord) -> list[list[TaskResult]]:
     """Return the tasks of each sweep."""
     in_step = Counter((task.cluster, task.step) for task in record.tasks)
-    groups: dict[tuple[str, str, str], list[TaskResult]] = {}
+    groups: dict[tuple[object, ...], list[TaskResult]] = {}
     for task in reported_tasks(record):
         if not task.stages and in_step[task.cluster, task.step] == 1:
-            groups.setdefault((task.operation, task.loop, task.cluster), []).append(task)
+            groups.setdefault(_alike(task), []).append(task)
     return [tasks for tasks in groups.values() if len({_step_of(task) for task in tasks}) > 1]
+
+
+def _alike(task: TaskResult) -> tuple[object, ...]:
+    """Return what is the same in all tasks of a sweep."""
+    schedule = (task.loop, task.schedule, task.target_unit, task.think_time_s, task.ramp_up_s)
+    clients = task.clients if task.loop == "open" else None
+    return task.operation, task.operation_type, task.params_digest, task.cluster, *schedule, clients
 
 
 def _step_of(task: TaskResult) -> float | None:

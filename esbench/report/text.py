@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, zip_longest
 from textwrap import wrap
@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.errors.printable import printable
 from esbench.record.figures import Notice
-from esbench.report.table_model import GAIN, LOSS, Above, Cell, Column, Interval, ReportDocument, Table
+from esbench.report.table_model import GAIN, LOSS, Above, Cell, Column, Figures, Interval, ReportDocument, Table
 from esbench.units import format_number
 
 _COLOURS = {GAIN: "\x1b[32m", LOSS: "\x1b[31m"}
@@ -48,12 +48,17 @@ def render_text(document: ReportDocument, *, colour: bool = False, columns: int 
     With `columns`, tables and lines are fitted to that width. A main table without rows is left out. "" for a document
     without any of these.
     """
-    parts = []
+    parts: list[str] = []
+    lead = _filled(printable_lines(document.lead), columns)
     if document.header:
-        parts.append(_tabulate(document.header, "plain", width=columns))
+        parts += filter(None, [lead, _tabulate(document.header, "plain", width=columns)])
+        lead = ""
     table = _tabulate(document.table, "simple", colour=colour, width=columns) if document.table.rows else ""
-    if document.line or table:
-        parts.append("\n".join(filter(None, (_filled(printable(document.line), columns), table))))
+    if document.below:
+        parts += filter(None, ["\n".join(filter(None, (lead, _filled(printable(document.line), columns)))), table])
+        parts.append("\n".join(_labelled(document.below, columns)))
+    elif document.line or table:
+        parts.append("\n".join(filter(None, (lead, _filled(printable(document.line), columns), table))))
     parts.extend(
         f"{_filled(printable(section.title), columns)}\n{_tabulate(section.table, 'simple', width=columns)}"
         for section in document.sections
@@ -65,7 +70,7 @@ def render_text(document: ReportDocument, *, colour: bool = False, columns: int 
 
 def render_markdown(document: ReportDocument) -> str:
     """Return the header, the tables and the notices as Markdown: pipe tables and a list."""
-    parts = []
+    parts = [f"**{_in_markdown(line)}**" for line in printable_lines(document.lead).splitlines()]
     if document.header:
         parts.append(_tabulate(document.header, MARKDOWN))
     if document.line:
@@ -76,9 +81,28 @@ def render_markdown(document: ReportDocument) -> str:
         f"{_in_markdown(printable(section.title))}\n\n{_tabulate(section.table, MARKDOWN)}"
         for section in document.sections
     )
+    if document.below:
+        parts.append("\n".join(f"- {label}: {_in_markdown(printable(text))}" for label, text in document.below))
     if document.notices:
         parts.append("\n".join(f"- {_in_markdown(notice_line(notice))}" for notice in document.notices))
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def printable_lines(text: str) -> str:
+    """Return a text with its line breaks, and without other control characters."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _labelled(lines: Sequence[tuple[str, str]], width: int | None) -> Iterator[str]:
+    """Yield the lines of texts with their labels, which are a column; a label stands once before texts that follow one
+    another."""
+    room, last = max(len(label) for label, _ in lines) + 1, ""
+    for label, text in lines:
+        first = "" if label == last else label
+        parts = [printable(text)] if width is None else _wrapped(printable(text), max(_SHORTEST, width - room))
+        for number, part in enumerate(parts):
+            yield f"{first if number == 0 else '':{room}}{part}".rstrip()
+        last = label
 
 
 def notice_line(notice: Notice) -> str:
@@ -109,7 +133,7 @@ def cell_text(cell: Cell, column: Column) -> str:
         return _number_text(cell, column)
     if isinstance(cell, Mapping):
         return pairs_text(cell)
-    return str(cell) if isinstance(cell, str | Above | Interval) else ", ".join(map(str, cell))
+    return str(cell) if isinstance(cell, str | Above | Interval | Figures) else ", ".join(map(str, cell))
 
 
 def _number_text(value: float, column: Column) -> str:
@@ -234,7 +258,7 @@ def _least_width(table: Table, number: int, title: str, texts: Sequence[str], te
     if table.columns[number].cuttable:
         return max(kept, *map(len, shortened(texts, _SHORTEST)))
     for row, text in zip(table.rows, texts, strict=True):
-        if isinstance(row[number], int | float | Above | Interval):
+        if isinstance(row[number], int | float | Above | Interval | Figures):
             kept = max(kept, len(text))
         else:
             longest_word = max(map(len, text.split()), default=0)

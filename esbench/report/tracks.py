@@ -72,6 +72,8 @@ def task_length(task: Task) -> str | None:
         measured = f"{task.iterations} iterations"
     elif task.warmup_time_s is not None:
         measured = "the corpus"
+    if task.schedule.ramp_down_s:
+        measured += f" + {format_duration(task.schedule.ramp_down_s)} ramp-down"
     return " + ".join([f"{warmup} warmup"] * bool(warmup) + [measured] * bool(measured)) or None
 
 

@@ -14,7 +14,8 @@ from esbench.requests.ledger import Ledger
 class RequestContext:
     """The facts from which one worker makes the requests of a task.
 
-    `documents` are those of all corpora, `variables` those of the track; `stripe`, 0 to `stripes` - 1, is the place of
+    `documents` are those of all corpora, `variables` those of the track; `slots` are this share's client slots out of
+    0..task.clients-1; `stripe`, 0 to `stripes` - 1, is the place of
     this share among all shares of the step. `before` is the ledger at the step's start; what this task adds goes into
     `ledger`.
     """
@@ -28,6 +29,7 @@ class RequestContext:
     stripes: int
     before: Ledger
     ledger: Ledger
+    slots: tuple[int, ...] = (0,)
     compress: bool = False  # request bodies, by gzip
     signs: bool = False  # each request: the digests of bodies may be made ahead
     composite: str = ""  # the name of the composite that the operation is a request of

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from esbench.measure.verdict import Verdict
+from esbench.cluster.replies import parse_json
+from esbench.measure.verdict import Details, Verdict
 
 Body = bytes | bytearray | memoryview
 RequestBytes = Sequence[Body]
@@ -31,10 +32,11 @@ class NotReady(Exception):  # noqa: N818 - a wait, not an error
 
 
 class RequestFailed(Exception):  # noqa: N818 - it failed; the error is data
-    """Raised for a request without a usable reply: the kind of failure, and its detail."""
+    """Raised for a request without a usable reply: the kind of failure, its detail, and further figures of a reply."""
 
-    def __init__(self, kind: str, detail: str) -> None:
+    def __init__(self, kind: str, detail: str, details: Details | None = None) -> None:
         super().__init__(f"{kind}: {detail}")
+        self.details = details
         self.kind = kind
         self.detail = detail
 
@@ -44,12 +46,15 @@ class Exchange:
     """One HTTP request of an operation: rendered from a draw at the moment of sending, judged by its reply.
 
     `judge` is given the status, the body and the draw. `name` is the row under `task/name` when the operation is a
-    sequence of several; empty otherwise.
+    sequence of several; empty otherwise. `closes`: it says `Connection: close`, and its reply ends its connection.
+    `is_head`: its method is HEAD.
     """
 
     name: str
     render: Callable[[Any], RequestBytes]
     judge: Callable[[int, bytes, Any], Verdict]  # status, body, the draw
+    closes: bool = False
+    is_head: bool = False
 
 
 class ClientProgram(Protocol):
@@ -84,8 +89,8 @@ class Reply:
     def json(self) -> Answer:
         """Return the decoded body, an object; empty if the body is. Raises RequestFailed for anything else."""
         try:
-            decoded = json.loads(self.body or b"{}")
-        except (ValueError, RecursionError):
+            decoded = parse_json(self.body or b"{}")
+        except ValueError:
             decoded = None
         if not isinstance(decoded, dict):
             raise RequestFailed("bad response", f"not a JSON object: {self.body[:1000].decode('utf-8', 'replace')}")
@@ -159,12 +164,22 @@ class Concurrent(Protocol):
 
 
 @runtime_checkable
-class HttpScript(Protocol):
-    """A concurrent script for any HTTP server.
+class HttpScript(Script, Protocol):
+    """A concurrent script for any HTTP server, of which each run is one request of a turn.
 
     `hosts`: the position in the race of the host that each of its lanes goes to; empty: all go to the client's.
-    `reads_headers`: it reads the headers of replies.
+    `reads_headers`: it reads the headers of replies. `rest_s`: the pause after the request that was run last.
+    `turn_is_over`: that was the last request of its turn.
     """
 
     hosts: Sequence[int]
     reads_headers: bool
+
+    @property
+    def rest_s(self) -> float: ...
+
+    @property
+    def turn_is_over(self) -> bool: ...
+
+    def advance(self) -> None:
+        """Make ready for the next request. Raises Exhausted after the last turn."""

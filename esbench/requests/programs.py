@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, Protocol
 
 from esbench.measure.verdict import Verdict
 from esbench.requests.context import RequestContext
 from esbench.requests.exchange import ClientProgram, Exchange, RequestBytes, Run, Script, ScriptSession
-from esbench.requests.templates import Draw, Layout, RequestTemplate
-from esbench.requests.variables import ValueSource, keep_positions, make_sources
+from esbench.requests.templates import Draw, Layout, RequestTemplate, own_headers
+from esbench.requests.variables import ValueSource, ends, keep_positions, make_sources
 
 Judge = Callable[[int, bytes, Any], Verdict]
 
@@ -50,8 +50,6 @@ class Request:
 class TemplateProgram:
     """A program of one or several templates that share a draw. `given`: sources of the operation, by variable name."""
 
-    finite = False
-
     def __init__(
         self, context: RequestContext, requests: Sequence[Request], given: Mapping[str, ValueSource] | None = None
     ) -> None:
@@ -63,6 +61,10 @@ class TemplateProgram:
         drawn = {name: places for name, places in self._layout.fields.items() if name not in given}
         self._by_name = {**make_sources(drawn, context), **given}
         self._sources = [self._by_name[name] for name in self._layout.variables]
+
+    @property
+    def finite(self) -> bool:
+        return any(map(ends, self._by_name.values()))
 
     @property
     def feed_waits(self) -> int:
@@ -77,7 +79,11 @@ class TemplateProgram:
             self._sources,
             [
                 Exchange(
-                    request.name, request.template.bind(self._layout, headers, self._context.compress), request.judge
+                    request.name,
+                    request.template.bind(self._layout, headers, self._context.compress),
+                    request.judge,
+                    request.template.closes,
+                    request.template.method == "HEAD",
                 )
                 for request in self._requests
             ],
@@ -111,8 +117,7 @@ class RenderedAhead:
     def __init__(self, program: ClientProgram) -> None:
         self._program = program
         self.exchanges = [
-            Exchange(exchange.name, itemgetter(number), exchange.judge)
-            for number, exchange in enumerate(program.exchanges)
+            replace(exchange, render=itemgetter(number)) for number, exchange in enumerate(program.exchanges)
         ]
 
     def draw(self) -> list[RequestBytes]:
@@ -130,7 +135,7 @@ def _with_late_draws(exchange: Exchange, late: Sequence[tuple[int, ValueSource]]
             drawn[number] = source.draw()
         return exchange.render(drawn)
 
-    return Exchange(exchange.name, render, exchange.judge)
+    return replace(exchange, render=render)
 
 
 class ScriptProgram:
@@ -183,7 +188,7 @@ def template_of(
 
 def common_headers(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that an operation's own parameters add (`headers` and `opaque-id`)."""
-    headers = {str(name): str(value) for name, value in (params.get("headers") or {}).items()}
+    headers = own_headers({str(name): str(value) for name, value in (params.get("headers") or {}).items()})
     if opaque_id := params.get("opaque-id"):
         headers["X-Opaque-Id"] = str(opaque_id)
     return headers

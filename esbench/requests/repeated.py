@@ -112,7 +112,9 @@ class _RepeatedClientProgram:
         self._pieces = [part if isinstance(part, bytes) else b"" for part in parts]
         self._draws = _Draws(drawing, layout, sources, head, body, at_send=False)
         self._late_draws = _Draws(drawing, layout, sources, head, body, at_send=True)
-        self.exchanges = [Exchange(request.name, self._render, request.judge)]
+        self.exchanges = [
+            Exchange(request.name, self._render, request.judge, template.closes, template.method == "HEAD")
+        ]
 
     def draw(self) -> Sequence[bytes]:
         pieces = self._pieces.copy()

@@ -24,6 +24,9 @@ _SLOT = re.compile(r"\$\[\[\s*([A-Za-z_][\w-]*)(?:\.([\w.-]+))?\s*\]\]")
 _QUOTED_SLOT = re.compile(rf'(?<!\\)"{_SLOT.pattern}"(?!\s*:)')
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2: token
 GZIP_HEADER = b"Content-Encoding: gzip\r\n"
+CLOSE_HEADER = b"Connection: close\r\n"
+# What belongs to a connection, and not to a request (RFC 9110, 7.6.1; RFC 9112, 6).
+_OF_CONNECTIONS = ("connection", "keep-alive", "proxy-connection", "upgrade", "content-length", "transfer-encoding")
 
 
 class Encoding(Enum):
@@ -282,6 +285,7 @@ class RequestTemplate:
         """
         if not path.startswith("/"):
             raise TrackError(f'a path must begin with "/", not "{path}"', where=where)
+        path = path.partition("#")[0]  # a fragment is the client's own (RFC 9110, 7.1)
         target = parse(path, Encoding.PATH)
         joint = "&" if "?" in path else "?"
         for key, value in (query or {}).items():
@@ -292,11 +296,12 @@ class RequestTemplate:
         if any(isinstance(part, bytes) and re.search(rb"[\x00-\x20\x7f]", part) for part in target):
             raise TrackError(f"a path cannot contain white space: {path!r}", where=where, hint="say %20")
         target = [_ascii(part) if isinstance(part, bytes) else part for part in target]
-        given = {name.lower() for name in headers or {}}
+        headers = own_headers(headers or {})
+        given = {name.lower() for name in headers}
         lines: list[Part] = []
         if body is not None and "content-type" not in given:
             lines.append(b"Content-Type: application/json\r\n")
-        for name, value in (headers or {}).items():
+        for name, value in headers.items():
             check_header(name, value, where)
             lines += [f"{name}: ".encode(), *parse(value, Encoding.TEXT), b"\r\n"]
         try:
@@ -308,6 +313,11 @@ class RequestTemplate:
     @property
     def _header_names(self) -> list[str]:
         return [part.partition(b":")[0].decode() for part in self.headers if isinstance(part, bytes) and b":" in part]
+
+    @property
+    def closes(self) -> bool:
+        """True if its connection ends with its reply."""
+        return "Connection" in self._header_names
 
     @property
     def slots(self) -> tuple[Slot, ...]:
@@ -361,6 +371,36 @@ def compressed(body: Body) -> bytes:
     The same body always gives the same bytes.
     """
     return gzip.compress(body, mtime=0)
+
+
+def own_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return a request's own headers as they are sent: of those that belong to its connection, `Connection: close`."""
+    own = {name: value for name, value in headers.items() if name.lower() not in _OF_CONNECTIONS}
+    return {**own, "Connection": "close"} if any(_asks(each, "close") for each in headers.items()) else own
+
+
+def unsent_headers(headers: Mapping[str, str]) -> Sequence[str]:
+    """Return the names of the headers that a request says, and that are neither sent nor what is done anyway."""
+    return [
+        name
+        for name, value in headers.items()
+        if name.lower() in _OF_CONNECTIONS
+        and not _asks((name, value), "close")
+        and not _asks((name, value), "keep-alive")
+    ]
+
+
+def _asks(header: tuple[str, str], option: str) -> bool:
+    """True for a header Connection with an option, in any case (RFC 9110, 7.6.1)."""
+    name, value = header
+    return name.lower() == "connection" and option in map(str.strip, value.lower().split(","))
+
+
+def closes(head: Body) -> bool:
+    """True if header lines, or a rendered request's, say that its connection ends with its reply (RFC 9112, 9.6)."""
+    head = bytes(head)
+    end = head.find(b"\r\n\r\n")
+    return head.find(CLOSE_HEADER, 0, end + 2 if end >= 0 else len(head)) >= 0
 
 
 def is_encoded(headers: Iterable[str]) -> bool:

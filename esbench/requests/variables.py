@@ -26,12 +26,14 @@ from esbench.errors import TrackError, did_you_mean, hint_to_install
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
 from esbench.requests.ledger import Ledger
+from esbench.requests.rows import ONCE, UNIFORM, check_csv, check_pick, csv_rows, drawing_in_order
 from esbench.requests.templates import Encoding, encode, encode_rows
 from esbench.requests.time_format import time_writer
 
 Places = Sequence[tuple[str | None, Encoding]]
 PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampler.picks` does it
 _ZIPF_MOST = 5_000_000
+_WITH_FIELDS = ("corpus-document", "csv")
 _ARRAY_TYPES = ("number", "string")
 _UUIDS = 256  # made at a time
 _VERSION = bytes(0x40 | value & 0x0F for value in range(256))  # what stands for a byte: RFC 9562, 5.4
@@ -55,12 +57,14 @@ class ValueSource(Protocol):
 class Drawn:
     """A source whose `draw` is a given function, which draws one value for all places.
 
-    `sequence`: the source whose numbers the function draws, if it changes those of one.
+    `sequence`: the source whose numbers the function draws, if it changes those of one. `ends`: it raises Exhausted
+    after the last value.
     """
 
     draw: Callable[[], Sequence[bytes]]
     at_send: bool = False
     sequence: SequenceSource | None = None
+    ends: bool = False
 
 
 SourceFactory = Callable[[Variable, Places, RequestContext], ValueSource]
@@ -122,6 +126,7 @@ def _check_zipf(reader: SpecReader) -> None:
 
 
 def _check_list(reader: SpecReader) -> None:
+    check_pick(reader)
     values = reader.take("data")
     if not isinstance(values, list | tuple) or not values:
         raise reader.error(f'"data" must be a list of values, not {values!r}')
@@ -129,6 +134,7 @@ def _check_list(reader: SpecReader) -> None:
 
 def _check_file(reader: SpecReader) -> None:
     reader.text("path")
+    check_pick(reader)
     if reader.has("data"):
         _check_list(reader)
 
@@ -181,6 +187,7 @@ _CHECKS: Mapping[str, Callable[[SpecReader], object]] = {
     "zipf": _check_zipf,
     "list": _check_list,
     "file": _check_file,
+    "csv": check_csv,
     "random_array": _check_array,
     "int_array_bitmap": _check_bitmap,
     "now_with_format": _check_format,
@@ -251,7 +258,13 @@ def _sequence(variable: Variable, places: Places, context: RequestContext) -> Va
 def _choices(values: Sequence[Any], variable: Variable, places: Places, context: RequestContext) -> ValueSource:
     if not values:
         raise _bad(variable, "has no values to draw from")
-    encoded = [tuple(encode(value, encoding) for _, encoding in places) for value in values]
+    return _picked([tuple(encode(value, encoding) for _, encoding in places) for value in values], variable, context)
+
+
+def _picked(encoded: Sequence[tuple[bytes, ...]], variable: Variable, context: RequestContext) -> ValueSource:
+    """Return the source of encoded values, which are drawn as the variable's `pick` says."""
+    if (pick := variable.params.get("pick", UNIFORM)) != UNIFORM:
+        return Drawn(drawing_in_order(encoded, context, once=pick == ONCE), ends=pick == ONCE)
     uniform, count = context.random(variable.name).random, len(encoded)
     return Drawn(lambda: encoded[int(uniform() * count)])
 
@@ -270,6 +283,14 @@ def _file(variable: Variable, places: Places, context: RequestContext) -> ValueS
         raise _bad(variable, f"{path} is no text in UTF-8") from None
     values = [line for line in lines if line] + list(variable.params.get("data") or ())
     return _choices(values, variable, places, context)
+
+
+def _csv(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
+    fields = [field for field, _ in places]
+    if None in fields:
+        raise _bad(variable, "a row has columns", f"say $[[{variable.name}.column]]")
+    rows = csv_rows(variable, [str(field) for field in fields])
+    return _picked(list(encode_rows(rows, [encoding for _, encoding in places])), variable, context)
 
 
 def _uuid(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -301,7 +322,7 @@ def _random_array(variable: Variable, places: Places, context: RequestContext, e
         text = begin + b",".join([mark + draw()[-1] + mark for _ in range(size)]) + end
         return tuple([encode(text, encoding) for encoding in whole])
 
-    return Drawn(draw_all, element.at_send)
+    return Drawn(draw_all, element.at_send, ends=ends(element))
 
 
 def _int_array_bitmap(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
@@ -379,6 +400,7 @@ VARIABLE_TYPES: Mapping[str, SourceFactory] = {
     "zipf": _zipf,
     "list": _list,
     "file": _file,
+    "csv": _csv,
     "random_array": _unsupported,  # it is made of another source
     "int_array_bitmap": _int_array_bitmap,
     "uuid": _uuid,
@@ -415,7 +437,7 @@ def make_sources(fields: Mapping[str, Places], context: RequestContext) -> dict[
             raise TrackError(f"$[[{name}]] is not declared", where=context.where, hint=did_you_mean(name, declared))
         variable = declared[name]
         places = (*fields.get(name, ()), *([_ELEMENT] if name in elements else []))
-        if variable.type != "corpus-document" and any(field is not None for field, _ in places):
+        if variable.type not in _WITH_FIELDS and any(field is not None for field, _ in places):
             raise TrackError(f"$[[{name}]] has no fields", where=context.where, hint=f"its type is {variable.type}")
         if variable.type not in VARIABLE_TYPES:
             raise _bad(variable, f'unknown type "{variable.type}"', did_you_mean(variable.type, VARIABLE_TYPES))
@@ -453,7 +475,12 @@ def _replacing(variable: Variable, places: Places, context: RequestContext, elem
         values = [found.sub(lambda match: texts[match[0]], value) for value in source.draw()]
         return tuple(map(encode, values, encodings))
 
-    return Drawn(draw, source.at_send, source if isinstance(source, SequenceSource) else None)
+    return Drawn(draw, source.at_send, source if isinstance(source, SequenceSource) else None, ends(source))
+
+
+def ends(source: ValueSource) -> bool:
+    """True if a source has a last value, after which it raises Exhausted."""
+    return isinstance(source, Drawn) and source.ends
 
 
 def sequence_of(source: ValueSource) -> SequenceSource | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
+from esbench.cluster.replies import count, counted, known_form, text
 from esbench.errors import ClusterError
 from esbench.record.model import Statistic
 from esbench.sql.connection import connect, explained, library, user_of
@@ -65,6 +66,7 @@ class Database:
         self._options = options
         self._tls = options.ssl_context()
 
+    @known_form("SELECT VERSION()")
     def info(self, *, timeout_s: float | None = None) -> ClusterInfo:
         """Return its distribution (mariadb or mysql), version and identity."""
         (row,) = self.ask(
@@ -81,27 +83,33 @@ class Database:
         """Return the settings that figures depend on, by name: how safe a write is, what is kept in memory."""
         return self._global("VARIABLES", _SETTINGS)
 
+    @known_form("SHOW GLOBAL STATUS")
     def counters(self) -> dict[str, int]:
         """Return what the server has counted since its start, by its own names."""
         found = self._global("STATUS", [name for name, *_ in _COUNTERS])
-        return {name: int(value) for name, value in found.items()}
+        figures = {name: count(int(value)) for name, value in found.items()}
+        return {name: figure for name, figure in figures.items() if figure is not None}
 
+    @known_form("SHOW GLOBAL")
     def _global(self, what: str, names: Iterable[str]) -> dict[str, str]:
         """Return those of the server's VARIABLES, or of its STATUS, that it has, by name."""
         listed = ",".join(f"'{name}'" for name in names)
         rows = self.ask(f"SHOW GLOBAL {what} WHERE Variable_name IN ({listed})")
-        return {row["Variable_name"]: row["Value"] for row in rows}
+        return {text(row["Variable_name"]): text(row["Value"]) for row in rows}
 
+    @known_form("information_schema.tables")
     def identities(self, names: Iterable[str], *, timeout_s: float | None = None) -> dict[str, IndexIdentity]:
         """Return the tables of these names that exist, each with when it was created in place of a UUID."""
         return {row["name"]: IndexIdentity(f"{row['name']} {row['made']}", False) for row in self._tables(names)}
 
+    @known_form("information_schema.tables")
     def indices_facts(self, names: Iterable[str] = (), *, timeout_s: float | None = None) -> dict[str, dict[str, Any]]:
         """Return table -> docs (its rows, counted), store_bytes (data and indexes as the server estimates them)."""
         facts = {}
         for row in self._tables(names):
-            (counted,) = self.ask(counting(row["name"]), timeout_s=timeout_s)
-            facts[row["name"]] = {"docs": int(counted["docs"]), "store_bytes": int(row["bytes"] or 0)}
+            (rows,) = self.ask(counting(row["name"]), timeout_s=timeout_s)
+            sizes = {"docs": counted(int(rows["docs"])), "store_bytes": counted(int(row["bytes"] or 0))}
+            facts[text(row["name"])] = sizes
         return facts
 
     def documents(self, names: Iterable[str]) -> dict[str, tuple[int, int]]:

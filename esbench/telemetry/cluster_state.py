@@ -13,6 +13,7 @@ from typing import Any
 
 from esbench.cluster.client import LENIENT, Cluster, index_path
 from esbench.cluster.dialect import flat
+from esbench.cluster.replies import count, counted, flag, listed, mapping, text
 from esbench.record.model import ClusterFacts, DiskFacts, ShardFacts
 from esbench.record.secrets import Redactor, redact
 from esbench.telemetry.snapshots import Attempts, T, copies, count_at
@@ -126,8 +127,9 @@ def before(cluster: Cluster) -> Surroundings:
     redactor = Redactor(cluster.options.secrets())
 
     def read(reply: Any) -> Surroundings:
-        settings = {**reply}
-        kept = {kind: redact(settings[kind], redactor) for kind in ("persistent", "transient") if settings.get(kind)}
+        settings = mapping(reply)
+        kinds = {kind: mapping(settings.get(kind)) for kind in ("persistent", "transient")}
+        kept = {kind: redact(those, redactor) for kind, those in kinds.items() if those}
         return Surroundings(settings=kept, disk=disk_settings(settings))
 
     return replace(
@@ -159,9 +161,10 @@ def health_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record's part of a reply to _cluster/health; keys that the reply lacks are absent.
 
     Keys: status, nodes, data_nodes, active_primary_shards, active_shards, relocating_shards, initializing_shards,
-    unassigned_shards, pending_tasks.
+    unassigned_shards, pending_tasks. Raises WrongType for a status or a count of another type.
     """
-    return {name: reply[key] for key, name in _HEALTH.items() if key in reply}
+    found = {name: (text if name == "status" else count)(reply[key]) for key, name in _HEALTH.items() if key in reply}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def use_of(reply: Mapping[str, Any]) -> Use:
@@ -169,7 +172,7 @@ def use_of(reply: Mapping[str, Any]) -> Use:
 
     Figures that the reply lacks count as 0.
     """
-    indices = reply.get("indices", {})
+    indices = mapping(reply.get("indices"))
     counts = {name: IndexUse(*(count_at(entry, path) for path in _OF_INDICES)) for name, entry in indices.items()}
     return Use(time.monotonic(), counts)
 
@@ -177,13 +180,13 @@ def use_of(reply: Mapping[str, Any]) -> Use:
 def machines_of(reply: Mapping[str, Any]) -> dict[str, Machine]:
     """Return node id -> machine, from a reply to _nodes/stats/os,fs; memory is None if the node does not report it.
 
-    Raises KeyError for a reply without nodes or their names.
+    Raises KeyError, TypeError, ValueError or AttributeError for a reply of another form.
     """
     return {
         node: Machine(
-            name=entry["name"],
-            memory_bytes=entry.get("os", {}).get("mem", {}).get("total_in_bytes"),
-            disks=tuple(_disk(disk) for disk in entry.get("fs", {}).get("data", ())),
+            name=text(entry["name"]),
+            memory_bytes=count(mapping(mapping(entry.get("os")).get("mem")).get("total_in_bytes")),
+            disks=tuple(_disk(disk) for disk in listed(mapping(entry.get("fs")).get("data"))),
         )
         for node, entry in reply["nodes"].items()
     }
@@ -191,10 +194,10 @@ def machines_of(reply: Mapping[str, Any]) -> dict[str, Machine]:
 
 def _disk(entry: Mapping[str, Any]) -> DiskFacts:
     return DiskFacts(
-        type=entry.get("type", ""),
-        mount=entry.get("mount", ""),
-        total_bytes=entry.get("total_in_bytes"),
-        available_bytes=entry.get("available_in_bytes"),
+        type=text(entry.get("type")),
+        mount=text(entry.get("mount")),
+        total_bytes=count(entry.get("total_in_bytes")),
+        available_bytes=count(entry.get("available_in_bytes")),
         spins=entry["spins"] == "true" if "spins" in entry else None,  # reported up to 6.x
     )
 
@@ -203,13 +206,13 @@ def disk_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return `threshold_enabled` and the watermarks that apply: transient before persistent before default ones.
 
     Keys are dotted, without `cluster.routing.allocation.disk.`: `watermark.low`. `settings`: a reply to
-    _cluster/settings, nested or flat, with the defaults.
+    _cluster/settings, nested or flat, with the defaults. Raises WrongType for one that is no text.
     """
     kinds = ("defaults", "persistent", "transient")
     return {
-        name.removeprefix(_DISK): value
+        name.removeprefix(_DISK): text(value)
         for kind in kinds
-        for name, value in flat(settings.get(kind) or {})
+        for name, value in flat(mapping(settings.get(kind)))
         if name.startswith(_DISK)
     }
 
@@ -237,10 +240,10 @@ def shards_of(reply: Mapping[str, Any]) -> tuple[ShardFacts, ...]:
         ShardFacts(
             index=index,
             shard=number,
-            primary=copy["routing"]["primary"],
-            node=copy["routing"]["node"],
-            docs=copy["docs"]["count"],
-            store_bytes=copy["store"]["size_in_bytes"],
+            primary=flag(copy["routing"]["primary"]),
+            node=text(copy["routing"]["node"]),
+            docs=counted(copy["docs"]["count"]),
+            store_bytes=counted(copy["store"]["size_in_bytes"]),
         )
         for index, number, copy in found
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from esbench.cluster.client import index_path
+from esbench.cluster.replies import count, counted, listed, mapping, text
 from esbench.telemetry.device import IndexDevice, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.series import SeriesOf
 
@@ -36,7 +37,7 @@ class DataStreamStats(IndexDevice):
         streams = self._ask(self.names)
         if streams is None:  # one is not there (yet), which hides the others
             streams = [stream for name in self.names for stream in self._ask([name]) or ()]
-        self._last = {stream["data_stream"]: _gauges(stream) for stream in streams}
+        self._last = {text(stream["data_stream"]): _gauges(stream) for stream in streams}
         return [Reading(name, _GROUP, self._last[name]) for name in self._largest()]
 
     def of_task(self, span: TaskSpan, series: Mapping[tuple[str, str], SeriesOf]) -> Mapping[str, Any]:
@@ -72,16 +73,15 @@ class DataStreamStats(IndexDevice):
     def _largest(self) -> list[str]:
         return sorted(self._last, key=lambda name: (-self._last[name]["store_bytes"], name))[:_STREAMS_AT_MOST]
 
-    def _ask(self, names: Iterable[str]) -> list[Mapping[str, Any]] | None:
+    def _ask(self, names: Iterable[str]) -> Sequence[Mapping[str, Any]] | None:
         """Return the statistics of data streams; None if one of them does not exist. Indices are left out.
 
         Raises Unseen if the cluster does not report data streams.
         """
         path = f"/{_API}{index_path(names)}/_stats"
-        reply = self.scene.cluster.request("GET", path, ignore=_NO_SUCH)
+        reply = mapping(self.scene.cluster.request("GET", path, ignore=_NO_SUCH))
         if "error" not in reply:
-            streams: list[Mapping[str, Any]] = reply["data_streams"]
-            return streams
+            return listed(reply["data_streams"])
         error = reply["error"]
         if not isinstance(error, Mapping) or error.get("index") == _API:
             # it does not know the path, or takes it for that of an index
@@ -93,7 +93,7 @@ class DataStreamStats(IndexDevice):
 
 def _gauges(stream: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "backing_indices": stream["backing_indices"],
-        "store_bytes": stream["store_size_bytes"],
-        "newest_ms": stream.get("maximum_timestamp") or None,  # 0: it has no document
+        "backing_indices": counted(stream["backing_indices"]),
+        "store_bytes": counted(stream["store_size_bytes"]),
+        "newest_ms": count(stream.get("maximum_timestamp")) or None,  # 0: it has no document
     }

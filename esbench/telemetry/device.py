@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from esbench.cluster.client import LENIENT, Cluster, ClusterInfo, index_path
+from esbench.cluster.replies import mapping, text
 from esbench.errors import EsbenchError
 from esbench.model import DEFAULT_CLUSTER
 from esbench.record.private import open_private, private_folder
@@ -263,12 +264,12 @@ class IndexDevice(Device):
         """Return the reply of `GET /INDICES/API` for those of the indices that exist, reduced to `keep` (filter_path).
 
         The whole reply if `keep` is empty; an empty mapping before `begin`. `params` are further query parameters.
-        Raises ClusterError.
+        Raises ClusterError, WrongType for a reply that is no object.
         """
         if not self.seeing:
             return {}
         wanted = {**LENIENT, **params, "filter_path": list(keep) or None}
-        return self.scene.cluster.request("GET", f"{index_path(self.names)}/{api}", params=wanted) or {}
+        return mapping(self.scene.cluster.request("GET", f"{index_path(self.names)}/{api}", params=wanted))
 
 
 class NodeNames:
@@ -283,6 +284,6 @@ class NodeNames:
         wanted = set(ids)
         if wanted - self._known.keys():
             reply = self._cluster.request("GET", "/_nodes/http", params={"filter_path": "nodes.*.name"}) or {}
-            self._known |= {node: entry["name"] for node, entry in reply.get("nodes", {}).items()}
+            self._known |= {node: text(entry["name"]) for node, entry in mapping(reply.get("nodes")).items()}
             self._known |= {node: node for node in wanted - self._known.keys()}
         return {node: self._known[node] for node in wanted}

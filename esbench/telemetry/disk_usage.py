@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from esbench.cluster.client import LENIENT, index_path
+from esbench.cluster.replies import count, counted, known_form, mapping
 from esbench.errors import ClusterError
 from esbench.telemetry.device import IndexDevice, Param, Unseen
 
@@ -59,14 +60,18 @@ class DiskUsage(IndexDevice):
         for name in self.names:
             path = f"{index_path([name])}/_disk_usage"
             try:
-                reply = self.scene.cluster.request("POST", path, params=_PARAMS, timeout_s=_LIMIT_S) or {}
+                reply = self.scene.cluster.request("POST", path, params=_PARAMS, timeout_s=_LIMIT_S)
+                with known_form(path):
+                    shards = mapping(mapping(reply).get("_shards"))
+                    indices = {index: entry for index, entry in mapping(reply).items() if index != "_shards"}
+                    usage(indices)  # its form
+                    failed = count(shards.get("failed"))
             except ClusterError as error:
                 self.note(str(error))
                 continue
-            shards = reply.pop("_shards", {})
-            if shards.get("failed"):
-                self.note(f"{name}: {shards['failed']} of {shards['total']} shards did not answer: sizes are too small")
-            entries |= reply
+            if failed:
+                self.note(f"{name}: {failed} of {shards.get('total')} shards did not answer: sizes are too small")
+            entries |= indices
         return entries
 
 
@@ -77,11 +82,11 @@ def usage(entries: Mapping[str, Any]) -> dict[str, Any]:
     with `field`, without `store_bytes`, of up to 100 fields that take space. `other_indices` and `other_fields`:
     `count` and sums of those beyond; absent if there are no others.
     """
-    indices = [
-        {"index": index, "store_bytes": entry["store_size_in_bytes"], **_parts(entry["all_fields"])}
+    indices: list[dict[str, Any]] = [
+        {"index": index, "store_bytes": counted(entry["store_size_in_bytes"]), **_parts(entry["all_fields"])}
         for index, entry in entries.items()
     ]
-    fields = [
+    fields: list[dict[str, Any]] = [
         {"index": index, "field": field, **parts}
         for index, entry in entries.items()
         for field, sizes in entry["fields"].items()
@@ -104,7 +109,8 @@ def _parts(sizes: Mapping[str, Any]) -> dict[str, int]:
     """
     flat = {name.removesuffix("_in_bytes"): size for name, size in sizes.items() if name.endswith("_in_bytes")}
     nested = {name: value["total_in_bytes"] for name, value in sizes.items() if isinstance(value, Mapping)}
-    return {f"{name}_bytes": size for name, size in {**flat, **nested}.items() if size or name == "total"}
+    known = {name: count(size) or 0 for name, size in {**flat, **nested, "total": sizes["total_in_bytes"]}.items()}
+    return {f"{name}_bytes": size for name, size in known.items() if size or name == "total"}
 
 
 def _others(name: str, sizes: list[dict[str, Any]]) -> dict[str, dict[str, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from esbench.cluster.replies import counted, listed, mapping, text
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Scene
 from esbench.telemetry.snapshots import increase
@@ -97,25 +98,26 @@ class IngestPipelineStats(Device):
 
     def _ask(self) -> Pipelines:
         params = {"filter_path": _KEEP}
-        reply = self.scene.cluster.request("GET", "/_nodes/stats/ingest", params=params) or {}
+        reply = mapping(self.scene.cluster.request("GET", "/_nodes/stats/ingest", params=params))
         found: dict[tuple[str, str], Pipeline] = {}
-        for node, entry in reply.get("nodes", {}).items():
+        for node, entry in mapping(reply.get("nodes")).items():
             if "ingest" in entry:
-                self._names[node] = entry["name"]
+                self._names[node] = text(entry["name"])
                 found[node, _ALL] = Pipeline(_work(entry["ingest"]["total"]))
-                for name, pipeline in entry["ingest"].get("pipelines", {}).items():
+                for name, pipeline in mapping(entry["ingest"].get("pipelines")).items():
                     found[node, name] = Pipeline(_work(pipeline), tuple(_processors(pipeline)))
         return found
 
 
 def _processors(pipeline: Mapping[str, Any]) -> Iterator[tuple[str, Work]]:
-    for entry in pipeline.get("processors", ()):
-        for name, processor in entry.items():
+    for entry in listed(pipeline.get("processors")):
+        for name, processor in mapping(entry).items():
             yield name, _work(processor.get("stats", processor))  # 6.x has the counters right there, 5.x none
 
 
 def _work(entry: Mapping[str, Any]) -> Work:
-    return {"count": entry["count"], "time_ms": entry["time_in_millis"], "failed": entry["failed"]}
+    work = {"count": entry["count"], "time_ms": entry["time_in_millis"], "failed": entry["failed"]}
+    return {name: counted(figure) for name, figure in work.items()}
 
 
 def _sum(one: Work, other: Work) -> Work:

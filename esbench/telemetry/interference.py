@@ -101,7 +101,7 @@ def _least_free_bytes(watermark: str, total_bytes: int, headroom: Any) -> float:
 
     `headroom` is the upper limit for a percentage or ratio.
     """
-    if match := re.fullmatch(r"([\d.]+)(%?)", watermark):
+    if match := re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%?)", watermark):
         used_ratio = float(match[1]) / (100 if match[2] else 1)
         least = (1 - used_ratio) * total_bytes
         return least if headroom in (None, "-1") else min(least, parse_size(headroom))

@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from esbench.cluster.replies import counted, mapping, number
 from esbench.telemetry.device import Reading
 
 Tree = Mapping[str, Any]
@@ -261,13 +262,14 @@ def readings_of(node: Tree, of: str, wanted: Iterable[NodeFigures]) -> Iterator[
             gauges |= _columns(figures.gauges, section, known)
             counters |= _columns(figures.counters, section, known)
         if gauges or counters:
-            yield section.get("timestamp", node["timestamp"]), Reading(of, name, gauges, counters)
+            yield counted(section.get("timestamp", node["timestamp"])), Reading(of, name, gauges, counters)
 
 
 def _known_parts(section: str, tree: Tree) -> Callable[[str], bool]:
     """Return a predicate: True for a name in a section that gets its own column."""
     if section == "thread_pool":  # there are some thirty, and most of them never do anything
-        busy = {name for name, pool in tree.items() if pool.get("completed") or pool.get("rejected")}
+        pools = {name: mapping(pool) for name, pool in tree.items()}
+        busy = {name for name, pool in pools.items() if pool.get("completed") or pool.get("rejected")}
         return busy.__contains__
     return lambda name: not name.startswith(_NOT_HEAP)
 
@@ -298,10 +300,10 @@ def _found(tree: Any, path: list[str], name: str = "") -> Iterator[tuple[str, fl
 def _number(value: Any) -> float | None:
     """Return a figure as a number; None for other values and for negatives, which mean unknown. Cgroups report text."""
     try:
-        number = int(value) if isinstance(value, str) else value
+        figure = number(int(value) if isinstance(value, str) else value)
     except ValueError:
         return None
-    return number if isinstance(number, int | float) and number >= 0 else None
+    return figure if figure is not None and figure >= 0 else None
 
 
 def _column(name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from esbench.cluster.client import SERVERLESS
+from esbench.cluster.replies import counted, mapping, text
 from esbench.errors import ClusterError, did_you_mean
 from esbench.telemetry.device import Device, NodeNames, Param, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.node_aggregates import COLUMNS, of_task
@@ -93,10 +94,9 @@ class Nodes(Device):
             ignore=(*_NOT_ALLOWED, *_NOT_THERE),
         )
         if isinstance(reply, Mapping) and "error" not in reply and reply.get("nodes"):
-            if reply.get("_nodes", {}).get("failed"):
+            if mapping(reply.get("_nodes")).get("failed"):
                 self.note("some nodes did not send their figures in time, at least once")
-            nodes: Mapping[str, Any] = reply["nodes"]
-            return nodes
+            return mapping(reply["nodes"])
         reason, status = _reason(reply)
         if status in _NOT_ALLOWED or not self._taken_ms:
             raise Unseen(f"the cluster does not report on its nodes: {reason}")
@@ -108,7 +108,7 @@ class Nodes(Device):
         """Yield the readings that are new since the previous sample; servers repeat a reading until the next one."""
         of = self._called(node_id, str(node.get("name", node_id)), nodes)
         clock = self._clocks.setdefault(of, NodeClock())
-        clock.see(begun_s, ended_s, node["timestamp"] / 1000)
+        clock.see(begun_s, ended_s, counted(node["timestamp"]) / 1000)
         for taken_ms, reading in readings_of(node, of, self._wanted):
             key = (of, reading.group)
             if self._taken_ms.get(key) != taken_ms:
@@ -176,7 +176,7 @@ class MasterNodeStats(Device):
     def sample(self) -> Iterable[Reading]:
         path = "/_cluster/state/master_node"
         reply = self.scene.cluster.request("GET", path, params={"filter_path": "master_node", "master_timeout": "1s"})
-        node = reply["master_node"]
+        node = text(reply["master_node"])
         master = self._nodes.of([node])[node]
         if self._masters[-1:] == [master]:
             return []

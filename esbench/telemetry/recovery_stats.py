@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from esbench.cluster.replies import count, counted, mapping, text
 from esbench.telemetry.device import IndexDevice, Param, Reading, Scene
 from esbench.telemetry.snapshots import count_at
 
@@ -148,14 +149,15 @@ def recoveries(reply: Mapping[str, Any]) -> Iterator[Recovery]:
     """Yield the recoveries in a reply of `_recovery`."""
     for index, entry in reply.items():
         for shard in entry["shards"]:
-            node, started_ms = shard.get("target", {}).get("name", ""), shard.get("start_time_in_millis", 0)
-            files = shard.get("index", {})
+            node, started_ms = text(mapping(shard.get("target")).get("name")), count_at(shard, "start_time_in_millis")
+            files = mapping(shard.get("index"))
+            throttled = (count(size) or 0 for name, size in files.items() if name.endswith("throttle_time_in_millis"))
             yield Recovery(
-                key=(index, shard["id"], node, started_ms),
-                kind=shard["type"].lower(),
-                stage=shard["stage"].lower(),
-                took_ms=shard.get("total_time_in_millis", 0),
-                throttled_ms=sum(size for name, size in files.items() if name.endswith("throttle_time_in_millis")),
+                key=(index, counted(shard["id"]), node, started_ms),
+                kind=text(shard["type"]).lower(),
+                stage=text(shard["stage"]).lower(),
+                took_ms=count_at(shard, "total_time_in_millis"),
+                throttled_ms=sum(throttled),
                 progress={name: count_at(shard, path) for name, path in _PROGRESS.items()},
             )
 

@@ -8,13 +8,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from esbench.cluster.replies import counted, flag, mapping, text
 from esbench.telemetry.device import IndexDevice
 from esbench.telemetry.snapshots import copies
 
 _INDICES_AT_MOST = 100
 _FIELDS = ("num_docs", "deleted_docs", "size_in_bytes", "committed", "search", "compound", "version")
+_COUNTS = _FIELDS[:3]
 _SHARD = "indices.*.shards.*"
-_SIZES = tuple(f"{_SHARD}.{name}" for name in ("routing", *(f"segments.*.{field}" for field in _FIELDS[:3])))
+_SIZES = tuple(f"{_SHARD}.{name}" for name in ("routing", *(f"segments.*.{field}" for field in _COUNTS)))
 _ALL = tuple(f"{_SHARD}.{name}" for name in ("routing", *(f"segments.*.{field}" for field in _FIELDS)))
 _index = attrgetter("index")
 _COLUMNS = ("index", "shard", "prirep", "node", "segment", "docs", "deleted", "bytes", *_FIELDS[3:])
@@ -24,7 +26,7 @@ _COLUMNS = ("index", "shard", "prirep", "node", "segment", "docs", "deleted", "b
 class ShardSegment:
     """A segment of a copy of a shard; `node` is an id.
 
-    `facts` is its entry in the reply: num_docs, deleted_docs, size_in_bytes, and others that were asked for.
+    `facts` is its entry in the reply: num_docs, deleted_docs, size_in_bytes (counts), and others that were asked for.
     """
 
     index: str
@@ -80,10 +82,13 @@ class SegmentStats(IndexDevice):
 
 def segments(reply: Mapping[str, Any]) -> Iterator[ShardSegment]:
     """Yield the segments of all copies, primaries and replicas, in a reply of `_segments`."""
-    for index, number, copy in copies(reply.get("indices", {})):
+    for index, number, copy in copies(mapping(reply.get("indices"))):
         routing = copy["routing"]
-        for name, facts in copy.get("segments", {}).items():
-            yield ShardSegment(index, number, routing["primary"], routing["node"], name, facts)
+        for name, facts in mapping(copy.get("segments")).items():
+            counts = {field: counted(facts[field]) for field in _COUNTS}
+            yield ShardSegment(
+                index, number, flag(routing["primary"]), text(routing["node"]), name, {**facts, **counts}
+            )
 
 
 def _sums(found: Sequence[ShardSegment]) -> dict[str, int]:

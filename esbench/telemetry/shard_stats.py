@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from esbench.cluster.replies import count, flag, mapping, text
 from esbench.telemetry.device import IndexDevice, Param, Reading, Scene, TaskSpan
 from esbench.telemetry.series import SeriesOf
 from esbench.telemetry.snapshots import copies
@@ -48,8 +49,8 @@ class ShardStats(IndexDevice):
     def sample(self) -> Iterable[Reading]:
         reply = self.ask(f"_stats/{_METRICS}", _KEEP, level="shards")
         self._last = sorted(self._shards(reply), key=_rank)
-        counted = reply.get("_shards", {})
-        self._missing = counted.get("total", 0) - counted.get("successful", 0)
+        shards = mapping(reply.get("_shards"))
+        self._missing = (count(shards.get("total")) or 0) - (count(shards.get("successful")) or 0)
         self._follow([shard["shard"] for shard in self._last])
         return [
             Reading(
@@ -105,15 +106,16 @@ class ShardStats(IndexDevice):
 
     def _shards(self, reply: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield `shard` (`orders[0]p@node-0`, with r for a replica), `state` and the figures of each started copy."""
-        found = list(copies(reply.get("indices", {})))
-        names = self.nodes.of(copy["routing"]["node"] for _, _, copy in found)
+        found = list(copies(mapping(reply.get("indices"))))
+        names = self.nodes.of(text(copy["routing"]["node"]) for _, _, copy in found)
         for index, number, copy in found:
             routing = copy["routing"]
-            label = f"{index}[{number}]{'p' if routing['primary'] else 'r'}@{names[routing['node']]}"
+            label = f"{index}[{number}]{'p' if flag(routing['primary']) else 'r'}@{names[routing['node']]}"
             figures = {
-                name: copy.get(section, {}).get(field) for name, (section, field) in {**_GAUGES, **_COUNTERS}.items()
+                name: count(mapping(copy.get(section)).get(field))
+                for name, (section, field) in {**_GAUGES, **_COUNTERS}.items()
             }
-            yield {"shard": label, "state": routing["state"], **figures}
+            yield {"shard": label, "state": text(routing["state"]), **figures}
 
     def _follow(self, labels: list[str]) -> None:
         """Choose the shards to record: those chosen before that still exist, then the largest of the others."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.cluster.client import LENIENT, index_path
+from esbench.cluster.replies import known_form, mapping, text
 from esbench.errors import ClusterError
 from esbench.telemetry.device import Device, Param, Scene, Unseen
 from esbench.telemetry.processes import GrowingFile
@@ -140,13 +141,15 @@ class Slowlog(Device):
         if not indices:
             return {}
         params = {**LENIENT, "flat_settings": True}  # which 5.x refuses where settings are named
-        reply = self.scene.cluster.request("GET", f"{indices}/_settings", params=params)
-        return {
-            (index, entry["settings"]["index.uuid"]): {
-                setting: entry["settings"].get(setting) for setting in SETTINGS.values()
+        path = f"{indices}/_settings"
+        reply = self.scene.cluster.request("GET", path, params=params)
+        with known_form(path):
+            return {
+                (index, text(entry["settings"]["index.uuid"])): {
+                    setting: text(entry["settings"].get(setting)) or None for setting in SETTINGS.values()
+                }
+                for index, entry in mapping(reply).items()
             }
-            for index, entry in reply.items()
-        }
 
     def _put(self, indices: Sequence[str], values: Values) -> None:
         self.scene.cluster.request("PUT", f"{index_path(indices)}/_settings", params=LENIENT, body=values)

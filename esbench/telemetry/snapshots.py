@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from esbench.cluster.client import known_form
+from esbench.cluster.replies import count, known_form, mapping
 from esbench.errors import ClusterError
 
 T = TypeVar("T")
@@ -39,14 +39,17 @@ def copies(indices: Mapping[str, Any]) -> Iterator[tuple[str, int, Mapping[str, 
     for index, entry in indices.items():
         for number, shard in entry["shards"].items():
             for copy in shard:
-                yield index, int(number), copy
+                yield index, int(number), mapping(copy)
 
 
 def count_at(tree: Any, path: str) -> int:
-    """Return the count at a path (`total.get.total`) of nested mappings; 0 if it is missing, or negative: not known."""
+    """Return the count at a path (`total.get.total`) of nested mappings; 0 if it is not known.
+
+    Raises WrongType for what is no count, or no mapping on the way.
+    """
     for name in path.split("."):
-        tree = tree.get(name, {})
-    return tree if isinstance(tree, int) and tree > 0 else 0
+        tree = mapping(tree).get(name)
+    return count(tree) or 0
 
 
 def increase(now: Mapping[Key, int], before: Mapping[Key, int]) -> dict[Key, int]:

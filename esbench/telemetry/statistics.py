@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from esbench.cluster.client import LENIENT, Cluster, index_path
+from esbench.cluster.replies import count, counted, flag, mapping, text
 from esbench.errors import ClusterError
 from esbench.record.model import Statistic
 from esbench.telemetry.snapshots import Attempts, copies, increase
@@ -131,8 +132,8 @@ def _ask_for_indices(cluster: Cluster, indices: Iterable[str]) -> tuple[Any, Any
 
 def _whole(asked: str, reply: Any) -> Any:
     """Return a reply, in which `asked` counts the shards or nodes; raises ClusterError if some of them failed."""
-    counts = reply.get(asked) or {}
-    if counts.get("failed"):
+    counts = mapping(reply.get(asked))
+    if count(counts.get("failed")):
         raise ClusterError(f"{counts['failed']} of {counts.get('total')} {asked[1:]} did not answer")
     return reply
 
@@ -140,15 +141,15 @@ def _whole(asked: str, reply: Any) -> Any:
 def indices_of(settings: Any, stats: Any) -> Snapshot:
     """Return the counters of indices from replies to `_settings/index.uuid` and `_stats?level=shards`, without nodes.
 
-    Raises KeyError, TypeError or AttributeError for replies of another form.
+    Raises KeyError, TypeError, ValueError or AttributeError for replies of another form.
     """
     shards: dict[ShardKey, Counters] = {}
     primaries: set[ShardKey] = set()
     for index, number, copy in copies(stats["indices"]):
-        uuid = settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index)
-        key = uuid, number, copy["routing"]["node"]
+        uuid = text(settings.get(index, {}).get("settings", {}).get("index", {}).get("uuid", index))
+        key = uuid, number, text(copy["routing"]["node"])
         shards[key] = dict(_values(copy, _COUNTERS))
-        if copy["routing"]["primary"]:
+        if flag(copy["routing"]["primary"]):
             primaries.add(key)
     sizes: Counter[str] = Counter()
     for entry in stats["indices"].values():
@@ -160,23 +161,26 @@ def indices_of(settings: Any, stats: Any) -> Snapshot:
 def _values(entry: Mapping[str, Any], places: Iterable[str]) -> Iterator[tuple[str, int]]:
     for place in places:
         section, _, name = place.partition(".")
-        if (value := entry.get(section, {}).get(name)) is not None:
+        if (value := count(mapping(entry.get(section)).get(name))) is not None:
             yield place, value
 
 
 def nodes_of(reply: Any) -> dict[str, NodeCounters]:
     """Return node id -> its counters since its JVM started, from a reply to `_nodes/stats/jvm,thread_pool`.
 
-    Keys as in NodeCounters; times are ms. Raises KeyError, TypeError or AttributeError for a reply of another form.
+    Keys as in NodeCounters; times are ms. Raises KeyError, TypeError, ValueError or AttributeError for a reply of
+    another form.
     """
     found: dict[str, NodeCounters] = {}
     for node, entry in reply["nodes"].items():
-        counters = {_UPTIME: entry["jvm"]["uptime_in_millis"]}
+        counters = {_UPTIME: counted(entry["jvm"]["uptime_in_millis"])}
         for name, collector in entry["jvm"]["gc"]["collectors"].items():
-            counters["gc_ms", name] = collector["collection_time_in_millis"]
-            counters["gc_count", name] = collector["collection_count"]
-        pools = entry.get("thread_pool", {}).items()
-        counters |= {("rejected", name): pool["rejected"] for name, pool in pools if "rejected" in pool}
+            time_ms, times = count(collector["collection_time_in_millis"]), count(collector["collection_count"])
+            if time_ms is not None and times is not None:
+                counters |= {("gc_ms", name): time_ms, ("gc_count", name): times}
+        for name, pool in mapping(entry.get("thread_pool")).items():
+            if (rejected := count(pool.get("rejected"))) is not None:
+                counters["rejected", name] = rejected
         found[node] = counters
     return found
 
@@ -216,9 +220,9 @@ def _further_figures(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, S
             if values := [shard[place] for shard in gained if place in shard]:
                 figure = _figure(label, sum(values), "ms" if name.endswith("_ms") else "")
                 yield name, figure if is_row else {**figure, "row": False}  # for readers of the record
-    for (kind, pool), count in sorted(_gained_by_nodes(before, after).items()):
-        if kind == "rejected" and count:
-            yield f"{pool}_rejected_count", _figure(f"Rejections of thread pool {pool}", count, "")
+    for (kind, pool), gained_count in sorted(_gained_by_nodes(before, after).items()):
+        if kind == "rejected" and gained_count:
+            yield f"{pool}_rejected_count", _figure(f"Rejections of thread pool {pool}", gained_count, "")
 
 
 def _gained_by_shard(before: Snapshot, after: Snapshot, keys: Iterable[ShardKey]) -> list[Counters]:
@@ -258,15 +262,15 @@ def _growth(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, int]]:
 
 
 def _activity_figures(shards: list[Counters]) -> Iterator[tuple[str, Statistic]]:
-    for label, time, count in _ACTIVITIES:
+    for label, time, counter in _ACTIVITIES:
         times = [shard[time] for shard in shards if time in shard]
         if not times:
             continue
         name = label.replace(" ", "_")
         yield f"{name}_time_ms", _figure(f"Cumulative {label} time of primary shards", sum(times), "ms")
-        if count:
-            counted = sum(shard.get(count, 0) for shard in shards)
-            yield f"{name}_count", _figure(f"Cumulative {label} count of primary shards", counted, "")
+        if counter:
+            total = sum(shard.get(counter, 0) for shard in shards)
+            yield f"{name}_count", _figure(f"Cumulative {label} count of primary shards", total, "")
         for which, value in (("Min", min(times)), ("Median", median(times)), ("Max", max(times))):
             yield (
                 f"{name}_time_per_shard_{which.lower()}_ms",

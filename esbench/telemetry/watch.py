@@ -16,15 +16,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from esbench.cluster.client import Cluster
+from esbench.cluster.replies import number
 from esbench.errors import EsbenchError
 from esbench.errors.reasons import form_fault, reason_of
 from esbench.model import DEFAULT_CLUSTER
 from esbench.telemetry import statistics
 from esbench.telemetry.device import Device, Pulse, Reading, TaskSpan, Unseen
 from esbench.telemetry.series import Continued, SeriesOf
+from esbench.telemetry.spill import SpillFile
 
 _BEGIN_S = 1.0  # what does not begin in time begins beside the race
 _END_S = 1.0
+_READINGS_PER_S = 500_000  # what a busy machine works out at the end of a long step; a hung request adds nothing to it
 # What a device may raise: what it reads comes from servers of many versions, and from whatever stands before them.
 _FAULTS = (EsbenchError, OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 _NOTES_AT_MOST = 10
@@ -120,13 +123,14 @@ class Telemetry:
     def close(self, *, in_a_hurry: bool = False) -> None:
         """End all devices and wait for their final figures, `in_a_hurry` at most 1 s for those that restore nothing.
 
-        Safe to call twice.
+        After many readings a little longer: a second for each 500,000 of them. Safe to call twice.
         """
         if self._ends or not self._devices:
             return
         self._ends = {device.name: device.close() for device in self._devices}
         waits = {
-            device.name: _END_S if in_a_hurry and not device.device.restores else device.device.patience_s
+            device.name: device.work_s
+            + (_END_S if in_a_hurry and not device.device.restores else device.device.patience_s)
             for device in self._devices
         }
         for name in wait_for(self._ends, waits):
@@ -184,6 +188,7 @@ class Watched:
         self._samples = self._missed = self._failed = self._readings = 0
         self._cost_s = 0.0
         self._series: dict[tuple[str, str], SeriesOf] = {}
+        self._spilled = SpillFile(self.device.scene.folder)
         self._continued = Continued(self.device.from_zero)
         self._finished: list[_Finished] = []
         self._blind = False  # there is nothing (more) to sample
@@ -196,6 +201,11 @@ class Watched:
     def name(self) -> str:
         """The name of the device."""
         return self.device.name
+
+    @property
+    def work_s(self) -> float:
+        """The seconds that figures of a task may take, by the number of its readings."""
+        return self._readings / _READINGS_PER_S
 
     def start(self) -> Future[Any]:
         """Start the device; the future is done when the device is ready or has failed."""
@@ -295,6 +305,8 @@ class Watched:
         if self._finished and not self._blind and self.device.interval_s is not None:
             self._sample()
         self._tell_what_is_settled()
+        self._series.clear()
+        self._spilled.clear()
         self._ended = True
         self.facts = self.device.end()
 
@@ -323,11 +335,12 @@ class Watched:
             self._cost_s += self.clock() - begun_s
 
     def _take(self, reading: Reading, time_s: float) -> None:
-        reading = replace(reading, counters=self._continued.of(reading.of, reading.group, reading.counters))
-        series = self._series.setdefault((reading.of, reading.group), SeriesOf())
-        series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
+        gauges, counters = _figures(reading.gauges), _figures(reading.counters)
+        reading = replace(reading, gauges=gauges, counters=self._continued.of(reading.of, reading.group, counters))
         self.keep(self.name, reading, time_s)
         self._readings += 1
+        series = self._series.setdefault((reading.of, reading.group), SeriesOf(overflow=self._spilled))
+        series.add(time_s, _only(reading.gauges, self.device.figures), _only(reading.counters, self.device.figures))
 
     def _tell_what_is_settled(self) -> None:
         """Compute the figures of tasks whose steps have enough samples after them, or of all tasks at the end."""
@@ -338,6 +351,7 @@ class Watched:
                 self.told[step.step, span.task] = {**step.seen, **self._of_task(span)}
             for series in self._series.values():
                 series.forget_before(step.at_s)
+            self._spilled.clear()
 
     def _of_task(self, span: TaskSpan) -> Mapping[str, Any]:
         if self.device.interval_s is not None and not self._series:
@@ -347,6 +361,10 @@ class Watched:
         except _FAULTS as error:
             self.note(_sentence(error))
             return {}
+
+
+def _figures(given: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: number(value) for name, value in given.items()}
 
 
 def _only(figures: Mapping[str, float | None], wanted: frozenset[str] | None) -> Mapping[str, float | None]:

@@ -66,6 +66,15 @@ class _Yaml(yaml.CSafeLoader):
         return {key.value: self.construct_object(value, deep=True) for key, value in node.value}
 
 
+class _YamlOfGo(_Yaml):
+    """A loader that takes the last value of a key that is given twice, as Go's reader of YAML does."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        if all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+            node.value = list({key.value: (key, value) for key, value in node.value}.values())
+        return super().construct_mapping(node, deep)
+
+
 def _refuse_bombs(root: yaml.Node) -> None:
     """Count what each node stands for with its aliases: 600 bytes may name each other up to billions of values."""
     values: dict[int, int] = {}  # by node; 0 while those inside are counted
@@ -163,21 +172,32 @@ class DocumentNode:
         return str(self.rendered.location(*line)) if line else self.rendered.file
 
     def fail(self, what: str, hint: str = "") -> NoReturn:
-        """Raise TrackError at the place of this value."""
-        raise TrackError(what, where=self.where, hint=hint)
+        """Raise TrackError at the place of this value; the hint names the track parameter that the value is."""
+        raise TrackError(what, where=self.where, hint="; ".join(filter(None, (self._given, hint))))
 
     def failed(self, error: EsbenchError) -> TrackError:
         """Return an error that another part raised about this value as a TrackError at its place."""
-        return TrackError(error.what, where=self.where, hint=error.hint)
+        return TrackError(error.what, where=self.where, hint="; ".join(filter(None, (self._given, error.hint))))
+
+    @property
+    def _given(self) -> str:
+        line = _line_of(self.rendered.text, self.path)
+        param = self.rendered.param_of(self.value, *line) if line else None
+        return f"it is the value of --track-params={param}" if param else ""
 
 
-def parse(rendered: Rendered) -> DocumentNode:
+def parse(rendered: Rendered, *, last_wins: bool = False) -> DocumentNode:
     """Return the content of a rendered file, read as YAML or JSON by its suffix.
+
+    With `last_wins`, of a key that a mapping of YAML has twice its last value counts; otherwise it is an error.
 
     Raises a TrackError for a syntax error, which shows the line and a caret.
     """
     try:
-        content = (_parse_yaml if rendered.name.endswith(YAML_SUFFIXES) else _parse_json)(rendered)
+        if rendered.name.endswith(YAML_SUFFIXES):
+            content = _parse_yaml(rendered, _YamlOfGo if last_wins else _Yaml)
+        else:
+            content = _parse_json(rendered)
     except RecursionError:
         raise TrackError("it is nested too deeply", where=rendered.file) from None
     return DocumentNode(content, (), rendered)
@@ -199,9 +219,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _parse_yaml(rendered: Rendered) -> Any:
+def _parse_yaml(rendered: Rendered, loader: type[_Yaml]) -> Any:
     try:
-        return yaml.load(rendered.text, Loader=_Yaml)  # a safe loader  # nosec B506
+        return yaml.load(rendered.text, Loader=loader)  # a safe loader  # nosec B506
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column) if mark else (1, 0)

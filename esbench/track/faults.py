@@ -20,7 +20,7 @@ class Faults:
     """The faults of a track. Every part that can be judged independently of the others is built within `apart`.
 
     With `gather`, faults are collected in `found`, otherwise the first one is raised. Faults that Rally does not mind
-    are collected in `tolerated`, unless `strict`.
+    are collected in `tolerated`, unless `strict`; so are those `aside` of what is raced.
     """
 
     def __init__(self, *, gather: bool = False, strict: bool = False) -> None:
@@ -28,7 +28,8 @@ class Faults:
         self.strict = strict
         self.found: list[EsbenchError] = []
         self.tolerated: list[EsbenchError] = []
-        self._misshapen: list[Path] = []
+        self._misshapen: dict[Path, EsbenchError] = {}
+        self._aside: list[EsbenchError] | None = None
 
     @contextmanager
     def apart(self, shape_of: DocumentNode | None = None) -> Iterator[None]:
@@ -41,12 +42,26 @@ class Faults:
         except AlreadyFound:
             pass
         except EsbenchError as error:
+            if shape_of is not None:
+                self._misshapen[shape_of.path] = error
+            if self._aside is not None:
+                self._aside.append(error)
+                self._tolerate(type(error)(error.what, where=error.where, hint="; ".join(_not_raced(error.hint))))
+                return
             if not self.gather:
                 raise
             if str(error) not in map(str, self.found):
                 self.found.append(error)
-            if shape_of is not None:
-                self._misshapen.append(shape_of.path)
+
+    @contextmanager
+    def aside(self) -> Iterator[list[EsbenchError]]:
+        """Context manager for parts that are not raced: their faults are tolerated, and added to the list it gives."""
+        found: list[EsbenchError] = []
+        self._aside = found
+        try:
+            yield found
+        finally:
+            self._aside = None
 
     @contextmanager
     def leniently(self) -> Iterator[None]:
@@ -57,8 +72,7 @@ class Faults:
             except EsbenchError as error:
                 if self.strict:
                     raise
-                if str(error) not in map(str, self.tolerated):
-                    self.tolerated.append(error)
+                self._tolerate(error)
 
     def each(
         self, build: Callable[[DocumentNode], T], nodes: Iterable[DocumentNode], *, below: tuple[str, ...] = ()
@@ -88,10 +102,21 @@ class Faults:
     def need_shape(self, node: DocumentNode, *, below: tuple[str, ...] = ()) -> None:
         """Raise AlreadyFound if a fault was marked, by `apart(shape_of=...)`, at a node or inside it.
 
+        Without `gather`, the fault itself: it was aside, and now it is raced.
         Faults inside its values at the keys `below` do not count, those of the values themselves do.
         """
         depth = len(node.path)
-        for path in self._misshapen:
+        for path, fault in self._misshapen.items():
             inner = path[depth:]
             if path[:depth] == node.path and not (len(inner) >= 2 and inner[0] in below):
-                raise AlreadyFound
+                raise AlreadyFound if self.gather else fault
+
+    def _tolerate(self, fault: EsbenchError) -> None:
+        if str(fault) not in map(str, self.tolerated):
+            self.tolerated.append(fault)
+
+
+def _not_raced(hint: str) -> Iterator[str]:
+    if hint:
+        yield hint
+    yield "it is not raced"

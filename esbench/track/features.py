@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from esbench.model import Challenge, Index, Templates, Track
+from esbench.cluster.field_types import feature_of, misspelt
+from esbench.errors import LackedFeatureError, TrackError
+from esbench.model import Challenge, Index, Need, Templates, Track
 from esbench.operations import OperationTypes
+from esbench.track.document import DocumentNode
 
 LANGUAGE_ANALYZERS = "language-analyzers"
 PERCOLATOR = "percolator"
@@ -23,33 +26,41 @@ _ADDED = frozenset(
     stemmer porter_stem kstem minimal_english
     """.split()  # noqa: SIM905
 )
-_MAPPERS = "field-mappers"
-_OF_FIELDS = {
-    "percolator": PERCOLATOR,
-    "join": "parent-join",
-    "geo_shape": "geo-shapes",
-    "match_only_text": _MAPPERS,
-    "rank_feature": _MAPPERS,
-    "rank_features": _MAPPERS,
-    "scaled_float": _MAPPERS,
-    "search_as_you_type": _MAPPERS,
-    "token_count": _MAPPERS,
-}
 _OF_LANGUAGES = {"painless": PAINLESS, "expression": EXPRESSIONS}
+_FIELDS_BELOW = ("properties", "fields")
+_NOWHERE = "no distribution of esbench list distributions has it: race a cluster that does, --target-hosts"
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "tokenizer", "filter")
 
 
-def features_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[str, ...]:
-    """Return the features that a challenge needs, sorted: the track's, and those of the challenge's operations.
+def needs_of(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, Need]:
+    """Return what a challenge needs of a node, by feature, sorted: the track's needs, and those of its operations.
 
-    The track's are the ones that it declares and the ones that its index bodies and templates need; an operation's are
-    those of its type and of the scripts in its parameters.
+    The track's are the features that it declares and those of its index bodies and templates; an operation's are those
+    of its type and of the scripts in its parameters.
     """
-    found = set(track.requires)
+    found = {need.feature: need for need in track.needs}
     for task in challenge.tasks:
-        found |= operations.of(task.operation).traits.node_features
-        found |= _of_scripts(task.operation.params)
-    return tuple(sorted(found))
+        kind = operations.of(task.operation)
+        of_type = {*kind.traits.node_features, *((kind.feature.node,) if kind.feature and kind.feature.node else ())}
+        for feature in of_type:
+            what = f'the operation type "{kind.name}" of the task "{task.name}"'
+            found.setdefault(feature, Need(feature, what, str(track.path)))
+        for feature in _of_scripts(task.operation.params):
+            found.setdefault(feature, Need(feature, f'a script of the task "{task.name}"', str(track.path)))
+    return dict(sorted(found.items()))
+
+
+def lacked(needs: Mapping[str, Need], features: Collection[str], node: str, able: Sequence[str]) -> TrackError | None:
+    """Return the error for a node that lacks a feature, None if it lacks none; `able` are the nodes that have all."""
+    missing = [need for feature, need in needs.items() if feature not in features]
+    if not missing:
+        return None
+    first, *others = missing
+    what = f"{node} does not have {first.feature}, for {first.what}"
+    if others:
+        what += f"; nor {', '.join(f'{need.feature} ({need.where}: {need.what})' for need in others)}"
+    hint = f"--distribution={able[-1]}; all that have it: {', '.join(able)}" if able else _NOWHERE
+    return LackedFeatureError(what, where=first.where, hint=hint)
 
 
 def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> int:
@@ -89,15 +100,50 @@ def _replicas(body: Mapping[str, Any]) -> int:
     return int(str(found)) if str(found).isdigit() else 0
 
 
-def of_index_body(body: Mapping[str, Any]) -> set[str]:
-    """Return the features that an index with this body needs."""
-    found = set()
-    for key, value in _items(body):
-        if key == "type" and isinstance(value, str) and value in _OF_FIELDS:
-            found.add(_OF_FIELDS[value])
-        if key in _ANALYZERS and not _ADDED.isdisjoint(_types(value)):
-            found.add(LANGUAGE_ANALYZERS)
-    return found | _of_scripts(body)
+def needs_of_body(body: DocumentNode, known: Collection[str] = ()) -> Iterator[Need]:
+    """Yield what a node must have for an index or template with this body, a need for each feature but `known` ones."""
+    found: dict[str, tuple[str, DocumentNode]] = {}
+    for node, key in _members(body):
+        value = node.value
+        if key == "type" and isinstance(value, str) and (feature := feature_of(value)) is not None:
+            found.setdefault(feature, (f'the type "{value}" of the field "{_field(node)}"', node))
+        if key in _ANALYZERS and (added := sorted(_ADDED & _types(value))):
+            found.setdefault(LANGUAGE_ANALYZERS, (f'the {key} "{added[0]}"', node))
+        if key == "script" and (language := _OF_LANGUAGES.get(str(_language(value)))) is not None:
+            found.setdefault(language, ("a script", node))
+    for feature, (what, node) in found.items():
+        if feature not in known:
+            yield Need(feature, what, node.where)  # to find a line is slow
+
+
+def misspelt_types(body: DocumentNode) -> Iterator[TrackError]:
+    """Yield an error for each field of a body whose type is no server's, and nearly one of them."""
+    for node, key in _members(body):
+        if key == "type" and isinstance(node.value, str) and _is_of_field(node) and (hint := misspelt(node.value)):
+            what = f'the field "{_field(node)}" has the type "{node.value}", which no server knows'
+            yield TrackError(what, where=node.where, hint=hint)
+
+
+def _members(node: DocumentNode) -> Iterator[tuple[DocumentNode, str]]:
+    """Yield every member of a mapping at any depth, with its key."""
+    if isinstance(node.value, Mapping):
+        for key in node.value:
+            yield node[key], key
+            yield from _members(node[key])
+    elif isinstance(node.value, list):
+        for inner in node:
+            yield from _members(inner)
+
+
+def _is_of_field(node: DocumentNode) -> bool:
+    """True for the `type` of a field: `properties.NAME.type`, `fields.NAME.type`."""
+    return len(node.path) > 2 and node.path[-3] in _FIELDS_BELOW
+
+
+def _field(node: DocumentNode) -> str:
+    """Return the name of a field as queries say it, of its `type`; the whole path of another one."""
+    pairs = zip(node.path, node.path[1:], strict=False)
+    return ".".join(str(name) for around, name in pairs if around in _FIELDS_BELOW) or node.label
 
 
 def _types(value: object) -> set[str]:

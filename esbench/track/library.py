@@ -8,9 +8,10 @@ from pathlib import Path
 
 from esbench.errors import EsbenchError, UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
+from esbench.operations import builtin_operations
 from esbench.track import schema
 from esbench.track.faults import Faults
-from esbench.track.loader import challenge_nodes, read_track, track_file
+from esbench.track.loader import challenge_nodes, load_track, read_track, track_file
 from esbench.track.rendering import RenderContext
 from esbench.track.repository import RALLY_TRACK_NAMES, RALLY_TRACKS, REPOSITORY
 from esbench.track.source import file_in
@@ -68,7 +69,7 @@ def list_tracks(repository: Path | None = None) -> TrackList:
 
     They are rendered as for Elasticsearch 8.0.0. Raises UsageError if there is no such repository, or no track in it.
     """
-    context = RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
+    context = _for_lists()
     summaries: list[TrackSummary] = []
     problems: list[EsbenchError] = []
     for name, path in sorted((_bundled() if repository is None else _tracks_below(repository)).items()):
@@ -77,6 +78,19 @@ def list_tracks(repository: Path | None = None) -> TrackList:
         except EsbenchError as error:
             problems.append(error)
     return TrackList(tuple(summaries), tuple(problems))
+
+
+def task_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the tasks of all challenges of a track, by its parameters' defaults; no Python of it runs.
+
+    Raises an EsbenchError if the track cannot be read.
+    """
+    track = load_track(read_track(path, _for_lists()), builtin_operations())
+    return tuple(dict.fromkeys(task.name for challenge in track.challenges for task in challenge.tasks))
+
+
+def _for_lists() -> RenderContext:
+    return RenderContext(params={}, distribution="elasticsearch", version="8.0.0", now=0.0)
 
 
 def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:

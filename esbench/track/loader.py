@@ -5,20 +5,32 @@ It reads files of the track's folder only; corpora are prepared elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
-from esbench.model import Challenge, Corpus, DataStream, Documents, Index, Template, Templates, Track, leaves_folder
-from esbench.track import features, schema, testmode
+from esbench.model import (
+    Challenge,
+    Corpus,
+    DataStream,
+    Documents,
+    Index,
+    Need,
+    Template,
+    Templates,
+    Track,
+    leaves_folder,
+)
+from esbench.track import document, features, schema, testmode
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
 from esbench.track.python_part import PythonPart
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
-from esbench.track.selection import for_serverless
+from esbench.track.selection import corpora_of, for_serverless
 from esbench.track.source import JSON_SUFFIXES, OUTSIDE, TRACK_FILES, YAML_SUFFIXES, file_in
 from esbench.track.tasks import TaskBuilder, build_variables, refuse_typos
 
@@ -42,12 +54,14 @@ def load_track(
     faults: Faults | None = None,
     code: Sequence[Path] = (),
     python: PythonPart | None = None,
+    raced: str | None = None,
 ) -> Track:
     """Check and build the track of a file that was read.
 
     Raises a TrackError with file:line for any fault in it, a UsageError for an unknown track parameter. `code` are the
     files of its Python part, `python` is that part; without it, nothing that depends on that is judged. Where `faults`
-    are gathered, it raises only a fault that hides all the rest, and the track lacks what could not be built.
+    are gathered, it raises only a fault that hides all the rest, and the track lacks what could not be built. `raced`
+    names the challenge of a race ("": the default one): faults outside of it are tolerated, and what has them left out.
     """
     faults = faults or Faults()
     renderer = node.rendered.renderer
@@ -56,16 +70,17 @@ def load_track(
     for fault in python.tolerated if python is not None else ():
         with faults.leniently():
             raise fault
-    schema.validate(node, faults)
+    schema.validate(node, faults, aside=() if raced is None else _not_raced(node, raced))
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
-    indices = faults.each(lambda index: _index(index, faults), node.find("indices") or ())
+    bodies: list[DocumentNode] = []
+    indices = faults.each(lambda index: _index(index, faults, bodies), node.find("indices") or ())
     streams = _by_name(node, "data-streams", "data stream", faults).values()
     data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
     with faults.apart():
         if indices and data_streams:
             node["data-streams"].fail('a track cannot have both "indices" and "data-streams"', "keep one of them")
-    templates = _templates(node, faults)
+    templates = _templates(node, faults, bodies)
     with faults.apart():
         refuse_unknown(params, renderer.parameters(), name)
 
@@ -82,16 +97,14 @@ def load_track(
         lacks_code=python is None and bool(code),
         known_corpora=known_corpora,
     )
-    faults.each(builder.operation, builder.operations.values())
-    challenges = _challenges(node, builder)
+    with nullcontext() if raced is None else builder.not_raced():
+        faults.each(builder.operation, builder.operations.values())
+    challenges = _challenges(node, builder, raced)
     if renderer.context.build_flavor == "serverless":
         of = renderer.context.distribution
         challenges = tuple(for_serverless(challenge, operation_types, of) for challenge in challenges)
     builder.refuse_unknown_types()
-    corpora = faults.each(
-        lambda corpus: _corpus(corpus, indices or data_streams, faults),
-        _by_name(node, "corpora", "corpus", faults).values(),
-    )
+    corpora = _corpora(node, indices or data_streams, faults, _needs_corpora(builder, challenges, raced))
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
         challenges = tuple(testmode.shrink_challenge(challenge, operation_types) for challenge in challenges)
@@ -105,7 +118,7 @@ def load_track(
         corpora=corpora,
         variables=builder.variables,
         params=dict(params),
-        requires=_requires(node, features.bodies_of(indices, templates), faults),
+        needs=_needs(node, bodies, faults),
         data_streams=data_streams,
         templates=templates,
         dependencies=tuple(node.get("dependencies", ())),
@@ -128,9 +141,10 @@ def track_file(path: Path, where: str) -> Path:
     if path.is_dir():
         found = file_in(path)
         if found is None:
-            raise UsageError(
-                f'the folder "{path}" holds no track', where=where, hint=f"looked for {', '.join(TRACK_FILES)}"
-            )
+            hint = f"looked for {', '.join(TRACK_FILES)}"
+            if (path / "workload.json").exists():  # of OpenSearch Benchmark
+                hint = "it is a workload: esbench convert-workload DIR OUT makes a track of it"
+            raise UsageError(f'the folder "{path}" holds no track', where=where, hint=hint)
         return found
     if not path.exists():
         raise UsageError(f'"{path}" does not exist', where=where, hint="it names a track's folder or its track file")
@@ -149,14 +163,35 @@ def challenge_nodes(track: DocumentNode) -> list[DocumentNode]:
         what = f'a track cannot have both "{given[0]}" and "{given[1]}"' if given else "the track has no challenge"
         hint = 'a track has one of "challenges", "challenge", "schedule"'
         if "test_procedures" in track:  # of OpenSearch Benchmark
-            hint = 'rename "test_procedures" to "challenges"'
+            hint = "esbench convert-workload DIR OUT makes a track of a workload"
         (track[given[1]] if given else track).fail(what, hint)
     if given[0] == "challenges":
         return list(track["challenges"])
     return [track["challenge"] if given[0] == "challenge" else track]
 
 
-def _challenges(track: DocumentNode, builder: TaskBuilder) -> tuple[Challenge, ...]:
+def _not_raced(track: DocumentNode, raced: str) -> list[document.Path]:
+    """Return the paths of a track's operations, corpora and other challenges than the one that is raced.
+
+    An operation or corpus that this challenge uses is raced all the same: its faults are raised when it is met there.
+    """
+    parts = [node.path for key in ("operations", "corpora") for node in _elements(track, key)]
+    challenges = list(_elements(track, "challenges"))
+    return parts + [node.path for node in challenges if not _is_raced(node, challenges, raced)]
+
+
+def _elements(track: DocumentNode, key: str) -> Iterable[DocumentNode]:
+    node = track.find(key)
+    return () if node is None or not isinstance(node.value, list) else node
+
+
+def _is_raced(challenge: DocumentNode, challenges: Sequence[DocumentNode], raced: str | None) -> bool:
+    if raced is None or len(challenges) == 1:
+        return True
+    return challenge.get("name") == raced if raced else bool(challenge.get("default"))
+
+
+def _challenges(track: DocumentNode, builder: TaskBuilder, raced: str | None) -> tuple[Challenge, ...]:
     faults = builder.faults
     nodes = challenge_nodes(track)
     if nodes[0] is track:
@@ -168,7 +203,14 @@ def _challenges(track: DocumentNode, builder: TaskBuilder) -> tuple[Challenge, .
             if (name := str(node.get("name"))) in names:
                 node.fail(f'two challenges are named "{name}"')
             names.append(name)
-    challenges = faults.each(builder.challenge, nodes, below=("schedule",))
+    challenges: tuple[Challenge, ...] = ()
+    for node in nodes:
+        if _is_raced(node, nodes, raced):
+            challenges += faults.each(builder.challenge, [node], below=("schedule",))
+        else:
+            with builder.not_raced() as found:
+                built = faults.each(builder.challenge, [node], below=("schedule",))
+            challenges += () if found else built
     if len(nodes) == 1:
         return tuple(replace(challenge, default=True) for challenge in challenges)
     defaults = [node for node in nodes if node.get("default")]
@@ -193,21 +235,36 @@ def refuse_unknown(given: Iterable[str], known: Collection[str], track: str) -> 
     )
 
 
-def _index(node: DocumentNode, faults: Faults) -> Index:
-    """Return an index of the track; without a body, or if that has a fault, it has the server's defaults."""
+def _index(node: DocumentNode, faults: Faults, bodies: list[DocumentNode]) -> Index:
+    """Return an index of the track, and add its body to `bodies`.
+
+    Without a body, or if that has a fault, it has the server's defaults.
+    """
     body, table = node.find("body"), node.find("table")
+    types = node.get("types")
+    for key, parts in (("documents", [node.value]), ("types", types if isinstance(types, list) else [])):
+        with faults.apart():
+            if any(isinstance(part, Mapping) and "documents" in part for part in parts):
+                hint = 'write them as a corpus with a "target-index" below "corpora"'
+                node[key].fail('documents below "indices" are of an old format of Rally, and would not be sent', hint)
     with faults.apart():
-        content = {} if body is None else _content(body, "an index body").value
+        content = {}
+        if body is not None:
+            bodies.append(_content(body, "an index body"))
+            content = bodies[-1].value
         return Index(node.value["name"], content, None if table is None else _file(table).text)
     return Index(node.value["name"])
 
 
-def _templates(track: DocumentNode, faults: Faults) -> Templates:
-    """Return the templates of all three kinds. Two of one kind with the same name are a fault (TrackError)."""
+def _templates(track: DocumentNode, faults: Faults, bodies: list[DocumentNode]) -> Templates:
+    """Return the templates of all three kinds, and add their bodies to `bodies`.
+
+    Two of one kind with the same name are a fault (TrackError).
+    """
 
     def built(key: str, definition: str, *, is_composable: bool = True) -> tuple[Template, ...]:
         nodes = _by_name(track, key, "template", faults).values()
-        return faults.each(lambda node: _template(node, definition, is_composable, faults), nodes)
+        return faults.each(lambda node: _template(node, definition, is_composable, faults, bodies), nodes)
 
     return Templates(
         legacy=built("templates", "index_template", is_composable=False),
@@ -216,7 +273,9 @@ def _templates(track: DocumentNode, faults: Faults) -> Templates:
     )
 
 
-def _template(node: DocumentNode, definition: str, is_composable: bool, faults: Faults) -> Template:
+def _template(
+    node: DocumentNode, definition: str, is_composable: bool, faults: Faults, bodies: list[DocumentNode]
+) -> Template:
     refuse_typos(node, definition, faults)
     body = _content(node["template"], "a template")
     path = node.find("template-path")
@@ -228,6 +287,7 @@ def _template(node: DocumentNode, definition: str, is_composable: bool, faults: 
     if is_composable and not isinstance(body.value.get("template") or {}, Mapping):
         hint = 'patterns stand in "index_patterns"; a template of the older form belongs below "templates"'
         body["template"].fail('"template" must be a mapping of settings, mappings and aliases', hint)
+    bodies.append(body)
     return Template(
         node.value["name"], body.value, node.get("index-pattern"), node.get("delete-matching-indices", True)
     )
@@ -265,6 +325,30 @@ def _by_name(track: DocumentNode, key: str, what: str, faults: Faults) -> dict[s
 
 
 _Targets = tuple[Index, ...] | tuple[DataStream, ...]
+
+
+def _needs_corpora(builder: TaskBuilder, challenges: Sequence[Challenge], raced: str | None) -> Callable[[str], bool]:
+    """Return a function that is True for the names of corpora that a race needs; a race of all challenges needs each.
+
+    Code of the track may read any of them.
+    """
+    chosen = [each for each in challenges if (each.name == raced if raced else each.default)]
+    if raced is None or len(chosen) != 1 or (builder.python is not None and builder.python.track_processors):
+        return lambda name: True
+    tasks, variables = chosen[0].tasks, builder.variables
+    if any(task.operation.python for task in tasks):
+        return lambda name: True
+    return lambda name: any(name in corpora_of(task, (name,), variables, builder.operation_types) for task in tasks)
+
+
+def _corpora(
+    track: DocumentNode, targets: _Targets, faults: Faults, is_needed: Callable[[str], bool]
+) -> tuple[Corpus, ...]:
+    found: tuple[Corpus, ...] = ()
+    for name, node in _by_name(track, "corpora", "corpus", faults).items():
+        with nullcontext() if is_needed(name) else faults.aside():
+            found += faults.each(lambda corpus: _corpus(corpus, targets, faults), [node])
+    return found
 
 
 def _corpus(node: DocumentNode, targets: _Targets, faults: Faults) -> Corpus:
@@ -332,15 +416,20 @@ def _documents(node: DocumentNode, corpus: DocumentNode, targets: _Targets, faul
     )
 
 
-def _requires(track: DocumentNode, bodies: Iterable[Mapping[str, Any]], faults: Faults) -> tuple[str, ...]:
-    """Return the features that the track declares, and those that the bodies of its indices and templates need."""
+def _needs(track: DocumentNode, bodies: Sequence[DocumentNode], faults: Faults) -> tuple[Need, ...]:
+    """Return the needs that a track declares, and those of its data streams and bodies: one for each feature."""
 
-    def known(feature: DocumentNode) -> str:
+    def known(feature: DocumentNode) -> Need:
         if feature.value not in features.FEATURES:
             feature.fail(f'unknown feature "{feature.value}"', did_you_mean(feature.value, features.FEATURES))
-        return str(feature.value)
+        return Need(str(feature.value), "the track, which requires it", feature.where)
 
-    found = set(faults.each(known, track.find("requires") or ()))
+    found = {need.feature: need for need in faults.each(known, track.find("requires") or ())}
+    if track.get("data-streams"):
+        found["data-streams"] = Need("data-streams", "the track's data streams", track["data-streams"].where)
     for body in bodies:
-        found |= features.of_index_body(body)
-    return tuple(sorted(found))
+        found |= {need.feature: need for need in features.needs_of_body(body, found)}
+        for error in features.misspelt_types(body):
+            with faults.leniently():
+                raise error
+    return tuple(found.values())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -19,6 +20,7 @@ import jinja2
 import jinja2.ext
 import jinja2.lexer
 import jinja2.meta
+import jinja2.nodes
 import jinja2.sandbox
 
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
@@ -55,6 +57,7 @@ _FAULTS = (
     ValueError,
 )
 _HIGHEST_POWER, _LARGEST_BASE = 100, 1 << 64
+_CHANGES = ("__setitem__", "__delitem__", "__iadd__", "__ior__")  # of a template's lists, mappings and sets
 _MOST_TEXT = 16_000_000  # characters of a rendered template
 
 
@@ -132,7 +135,13 @@ def _moment(value: Moment, date_format: str) -> datetime:
 _FILTERS = {"days_ago": days_ago, "get_start_date": get_start_date, "get_end_date": get_end_date}
 
 
-class _Unprintable(jinja2.Undefined):
+class _Undefined(jinja2.Undefined):
+    """An undefined name that says itself also where Python wants a whole number: range(nosuch)."""
+
+    __index__ = jinja2.Undefined._fail_with_undefined_error
+
+
+class _Unprintable(_Undefined):
     """An undefined name that can be tested and given a default, but not printed.
 
     Printed into YAML it would leave a key without a value, which is valid and means something else.
@@ -148,6 +157,35 @@ def takes_parameter(track: Path, name: str) -> bool:
     """
     renderer = TrackRenderer(track.parent, RenderContext({}, distribution="elasticsearch", version="0", now=0.0))
     return name in renderer.parameters(track.name)
+
+
+def sweeps(track: Path, name: str) -> bool:
+    """True if the templates of a track file, or those they include, walk through a track parameter: it may be a list.
+
+    They do if `{% for %}` goes through it, or if its default is a list. Nothing is rendered.
+    """
+    renderer = TrackRenderer(track.parent, RenderContext({}, distribution="elasticsearch", version="0", now=0.0))
+    return any(name in _swept(tree) for tree in renderer.parsed(track.name))
+
+
+def _swept(template: jinja2.nodes.Template) -> set[str]:
+    """Return the names that a template walks through, also by another name: {% set rates = rate %}."""
+    found = {_filtered(each.iter) for each in template.find_all(jinja2.nodes.For)}
+    for each in template.find_all(jinja2.nodes.Filter):
+        if each.name in ("default", "d") and any(isinstance(value, jinja2.nodes.List) for value in each.args):
+            found.add(_filtered(each))
+    for _ in range(2):
+        for made in template.find_all(jinja2.nodes.Assign):
+            if isinstance(made.target, jinja2.nodes.Name) and made.target.name in found:
+                found.add(_filtered(made.node))
+    return found - {""}
+
+
+def _filtered(expression: jinja2.nodes.Node | None) -> str:
+    """Return the name whose value filters change: rates of `rates | default([1]) | sort`; "" for what is no name."""
+    while isinstance(expression, jinja2.nodes.Filter):
+        expression = expression.node
+    return expression.name if isinstance(expression, jinja2.nodes.Name) else ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +218,13 @@ class Rendered:
         if marks[nearest][0] < line_start and nearest + 1 < len(marks) and marks[nearest + 1][0] < line_end:
             nearest += 1  # nothing literal stands before it in this line, but something after it does
         return marks[nearest][1]
+
+    def param_of(self, value: Any, line: int, column: int = 0) -> str | None:
+        """Return the name of the track parameter that a value of this place is, as it was given; None for another."""
+        source = self.location(line, column).text
+        given = self.renderer.context.params
+        same = (name for name in given if isinstance(value, str | int | float) and str(given[name]) == str(value))
+        return next((name for name in same if re.search(rf"\{{\{{[^}}]*\b{re.escape(name)}\b", source)), None)
 
     @cached_property
     def _marks(self) -> list[tuple[int, Location]]:
@@ -230,9 +275,10 @@ class TrackRenderer:
             raise self._error(f'there is no file "{file}"', *where, hint) from None
         except _FAULTS as error:
             what, hint = _reason(error), ""
+            what = self._naming_undefined(what, *_raised_at(error, name))
             if (missing := _NO_MACRO.search(what)) is not None:
                 what, hint = f'there is no macro "{missing[1]}"', did_you_mean(missing[1], self._macros())
-            elif isinstance(error, jinja2.UndefinedError):
+            elif isinstance(error, jinja2.UndefinedError) or what.endswith("is undefined"):
                 hint = "give it a default: | default(...)"
             elif what.startswith("macro 'collect'"):
                 hint = 'say rally.collect(parts="tasks/*.json")'
@@ -250,8 +296,14 @@ class TrackRenderer:
 
         `further`: templates that are not rendered.
         """
-        environment = self._environment()
         asked: set[str] = set()
+        for tree in self.parsed(*further):
+            asked |= jinja2.meta.find_undeclared_variables(tree)
+        return frozenset(asked - {"rally"})
+
+    def parsed(self, *further: str) -> Iterator[jinja2.nodes.Template]:
+        """Yield the syntax trees of the templates as `parameters`, without those that have faults."""
+        environment = self._environment()
         seen = {_HELPERS_NAME}
         todo = [*self.files.read, *further]  # also parts whose names are computed
         while todo:
@@ -263,9 +315,8 @@ class TrackRenderer:
                 tree = environment.parse(self.files.source(name).text, name)
             except jinja2.TemplateSyntaxError:
                 continue  # to render it says so, if it is needed
-            asked |= jinja2.meta.find_undeclared_variables(tree)
+            yield tree
             todo += [found for found in jinja2.meta.find_referenced_templates(tree) if found]
-        return frozenset(asked - {"rally"})
 
     def digest(self, further: Iterable[Path] = ()) -> str:
         """Return the sha256 (hex) of the unrendered sources and `further` files; parameters do not change it."""
@@ -280,28 +331,47 @@ class TrackRenderer:
         return text
 
     def _template(self, name: str, *extensions: type[jinja2.ext.Extension]) -> jinja2.Template:
-        undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else jinja2.Undefined
+        undefined = _Unprintable if name.endswith(YAML_SUFFIXES) else _Undefined
         environment = self._environment(undefined, extensions)
-        for param, value in self.context.params.items():
+        for param, value in deepcopy(dict(self.context.params)).items():  # which the template may change
             environment.globals.setdefault(param, value)
         return environment.get_template(name)
 
     def _environment(
         self,
-        undefined: type[jinja2.Undefined] = jinja2.Undefined,
+        undefined: type[jinja2.Undefined] = _Undefined,
         extensions: Sequence[type[jinja2.ext.Extension]] = (),
     ) -> jinja2.Environment:
         environment = _Sandbox(loader=_Loader(self.files), undefined=undefined, extensions=extensions, autoescape=False)
         # YAML has no \ud83d\ude00
-        environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "ensure_ascii": False}
-        environment.globals.update(self.context.globals(), glob=lambda pattern: self.files.glob("", pattern))
+        environment.policies["json.dumps_kwargs"] = {
+            "sort_keys": True,
+            "ensure_ascii": False,
+            "default": _not_json,
+        }
+        environment.globals.update(self.context.globals(), glob=self._glob)
         environment.filters.update(_FILTERS)
         return environment
+
+    def _glob(self, pattern: str) -> list[str]:
+        try:
+            return self.files.glob("", pattern)
+        except TrackError as error:
+            raise jinja2.TemplateError(error.what) from None
 
     def _error(self, what: str, name: str, line: int, hint: str) -> TrackError:
         place = self.files.source(name).location(line)
         tag = re.search(r"\{[{%#]", place.text)
         return place.error_at(f"the template fails: {what.rstrip('.')}", tag[0] if tag else place.text.strip(), hint)
+
+    def _naming_undefined(self, what: str, name: str, line: int) -> str:
+        """Return why a template failed; where that is an undefined value without a name, the names in its line."""
+        if re.search(r"\b_?(Undefined|Unprintable)\b", what) is None:
+            return what
+        words = re.findall(r"\w+", self.files.source(name).location(line).text)
+        known = {*self.context.params, *self.context.globals()}
+        names = [f"'{word}'" for word in dict.fromkeys(words) if word in self.parameters() - known]
+        return f"{' or '.join(names)} is undefined" if names else what
 
     def _unclosed(self, name: str) -> tuple[str, int] | None:
         """Return the innermost tag of a file that has no end, and its line; None if all are closed."""
@@ -335,10 +405,44 @@ class TrackRenderer:
         return ""
 
 
-class _Sandbox(jinja2.sandbox.ImmutableSandboxedEnvironment):
-    """Jinja's sandbox; `**` is bounded, since nothing interrupts it."""
+class _Range(Sequence[int]):
+    """Python's range, of any length: walking through it never leaves Python, where the limit on CPU time interrupts."""
+
+    def __init__(self, *bounds: int) -> None:
+        self._numbers = range(*bounds)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._numbers[place]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        for number in self._numbers:  # noqa: UP028 - "yield from" would walk in C
+            yield number
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._numbers if isinstance(value, int) else any(value == number for number in self)
+
+    def __repr__(self) -> str:
+        return repr(self._numbers)
+
+
+class _Sandbox(jinja2.sandbox.SandboxedEnvironment):
+    """Jinja's sandbox; `**` is bounded, since nothing interrupts it.
+
+    Templates may change lists, mappings and sets, as they may in Rally: all that they reach is their own.
+    """
 
     intercepted_binops = frozenset({"**"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.globals["range"] = _Range
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        is_change = attr in _CHANGES and type(obj) in (dict, list, set)
+        return is_change or super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
         if abs(right) > _HIGHEST_POWER or abs(left) > _LARGEST_BASE:
@@ -362,6 +466,13 @@ class _Loader(jinja2.BaseLoader):
         if not (self._files.root / template).is_file():
             raise jinja2.TemplateNotFound(template)
         return self._files.source(template).text, self.PREFIX + template, None
+
+
+def _not_json(value: object) -> NoReturn:
+    """Refuse what JSON has not; an undefined name by its name."""
+    if isinstance(value, jinja2.Undefined):
+        value._fail_with_undefined_error()
+    raise TypeError(f"{type(value).__name__} is not a value of JSON")
 
 
 def _reason(error: BaseException) -> str:

@@ -1,15 +1,15 @@
-"""Construction of a task's schedule: its target rate or stages, its arrivals and its ramp-up."""
+"""Construction of a task's schedule: its target rate or stages, its arrivals, its ramps; and of its think time."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.schedule import builtin_schedules
-from esbench.model import Schedule, Stage
+from esbench.model import Schedule, Stage, ThinkSpread
 from esbench.track.document import DocumentNode
 from esbench.track.schema import known_keys
 from esbench.units import Rate, format_duration, parse_duration, parse_target_rate
@@ -17,7 +17,9 @@ from esbench.units import Rate, format_duration, parse_duration, parse_target_ra
 T = TypeVar("T")
 _TASK_KEYS = known_keys("task")
 _RANGE = re.compile(r"\s*([^:-]+?)\s*-\s*([^:-]+?)\s*:(.*)")
+_ZERO = re.compile(r"\s*[-+]?0+(\.0*)?\s*(%|[^\s\d.%]*/s)?\s*")  # 0, "0 ops/s"
 _DIGITS = re.compile(r"[0-9.]+\s*")
+_THINK_TIMES = "say 500ms, {from: 200ms, to: 1s}, {mean: 500ms} or {mean: 500ms, deviation: 100ms}"
 
 
 def build_schedule(
@@ -39,6 +41,7 @@ def build_schedule(
         kind=kind,
         rate=_target(node),
         ramp_up_s=optional_seconds(key("ramp-up-time-period")) or 0.0,
+        ramp_down_s=optional_seconds(key("ramp-down-time-period")) or 0.0,
         stages=_stages(node),
         params={name: value for name, value in node.value.items() if name not in _TASK_KEYS},
         custom=kind not in builtin_schedules(),
@@ -46,14 +49,12 @@ def build_schedule(
 
 
 def _target(node: DocumentNode) -> Rate | None:
-    """Return the target rate; None for a closed loop: "none", an empty text or a missing key."""
+    """Return the target rate; None for a closed loop: "none", an empty text, zero as in Rally, or a missing key."""
     if (interval := node.find("target-interval")) is not None:
         seconds = _parsed(interval, parse_duration)
-        if seconds <= 0:
-            interval.fail('"target-interval" must be above zero', "leave it out where no rate is wanted")
-        return Rate(1 / seconds, "ops")
+        return Rate(1 / seconds, "ops") if seconds else None
     target = node.find("target-throughput")
-    if target is None or str(target.value).strip().lower() in ("", "none"):
+    if target is None or str(target.value).strip().lower() in ("", "none") or _ZERO.fullmatch(str(target.value)):
         return None
     return _parsed(target, parse_target_rate)
 
@@ -98,6 +99,34 @@ def _stages_of_text(node: DocumentNode) -> tuple[Stage, ...]:
         stages.append(stage)
         before_s = end_s
     return tuple(stages)
+
+
+def build_think_time(node: DocumentNode | None) -> tuple[float, ThinkSpread | None]:
+    """Return the mean of a task's think time in s, 0 without one, and how it differs: None if it is always the same.
+
+    It is a duration, {from, to}, {mean}, or {mean, deviation}. Raises TrackError for anything else.
+    """
+    if node is None or not isinstance(node.value, Mapping):
+        return optional_seconds(node) or 0.0, None
+    keys = set(node.value)
+    if keys not in ({"from", "to"}, {"mean"}, {"mean", "deviation"}):
+        node.fail(
+            f'a drawn "think-time" cannot have the keys {", ".join(sorted(map(str, keys))) or "none"}', _THINK_TIMES
+        )
+    first_s, last_s = optional_seconds(node.find("from")) or 0.0, optional_seconds(node.find("to")) or 0.0
+    mean_s, deviation_s = optional_seconds(node.find("mean")) or 0.0, optional_seconds(node.find("deviation")) or 0.0
+    if "to" in keys:
+        if not first_s < last_s:
+            node.fail(f'the "think-time" is from {first_s:g} s to {last_s:g} s: no range', '"to" lies above "from"')
+        return (first_s + last_s) / 2, ThinkSpread("uniform", (last_s - first_s) / 2)
+    if not mean_s:
+        node.fail('the "mean" of a "think-time" must be above zero', "leave it out where clients do not pause")
+    if deviation_s > mean_s / 2:
+        hint = 'with "mean" alone pauses are exponential'
+        node.fail(f'the "deviation" of a "think-time" is above half of its mean, {mean_s:g} s', hint)
+    if "deviation" in keys:
+        return mean_s, ThinkSpread("normal", deviation_s)
+    return mean_s, ThinkSpread("exponential", mean_s)
 
 
 def optional_seconds(node: DocumentNode | None) -> float | None:

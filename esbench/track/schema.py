@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
+from contextlib import nullcontext
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
 from esbench.errors.short import beginning
-from esbench.track.document import DocumentNode
+from esbench.track.document import DocumentNode, Path
 from esbench.track.faults import Faults
 
 if TYPE_CHECKING:
@@ -31,17 +33,19 @@ _TYPES = {
 }
 
 
-def validate(root: DocumentNode, faults: Faults, definition: str = "track") -> None:
+def validate(root: DocumentNode, faults: Faults, definition: str = "track", aside: Collection[Path] = ()) -> None:
     """Find the structural faults of a track, or of another definition of schema.json ("task").
 
-    Each is a TrackError within `faults.apart`: gathered, its node marked, or the first one raised.
+    Each is a TrackError within `faults.apart`: gathered, its node marked, or the first one raised; at the paths `aside`
+    and below them, within `faults.aside`.
     """
     for fault in _validator(definition).iter_errors(root.value):
         node = root
         for key in fault.absolute_path:
             node = node[key]
         what, hint = _describe(fault, node)
-        with faults.apart(shape_of=node):
+        is_aside = any(node.path[: len(path)] == path for path in aside)
+        with faults.aside() if is_aside else nullcontext(), faults.apart(shape_of=node):
             node.fail(what, hint)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.measure.schedule import rates
-from esbench.model import Challenge, Corpus, Step, Task, Track
+from esbench.model import Challenge, Corpus, Step, Task, Track, Variable
 from esbench.operations import OperationTypes
 from esbench.operations.parameters import flag
 from esbench.requests.templates import variables_in
@@ -99,10 +99,19 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
 
 def corpora_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[Corpus, ...]:
     """Return the corpora whose documents a challenge's tasks send or draw from; the others need not be there."""
-    needed: set[str] = set()
-    for task in challenge.tasks:
-        needed |= _drawn(track, task, operations) | _sent(track, task, operations)
+    names = _names(track)
+    needed = {name for task in challenge.tasks for name in corpora_of(task, names, track.variables, operations)}
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
+
+
+def corpora_of(
+    task: Task, corpora: Collection[str], variables: Sequence[Variable], operations: OperationTypes
+) -> set[str]:
+    """Return the names of the corpora that a task sends or draws from.
+
+    `corpora` are the names of all those of the track, `variables` are the track's.
+    """
+    return _drawn(task, corpora, variables, operations) | _sent(task, corpora, operations)
 
 
 def read_out_of_order(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
@@ -112,9 +121,9 @@ def read_out_of_order(track: Track, challenge: Challenge, operations: OperationT
     """
     found: dict[str, str] = {}
     for task in challenge.tasks:
-        names = _drawn(track, task, operations) | _sent(track, task, operations)
-        if _is_pass(task, operations):
-            names = _drawn(track, task, operations)
+        names = _drawn(task, _names(track), track.variables, operations)
+        if not _is_pass(task, operations):
+            names |= _sent(task, _names(track), operations)
         for name in names:
             found.setdefault(name, f'task "{task.name}"')
     return found
@@ -128,7 +137,7 @@ def measured_before(track: Track, challenge: Challenge, operations: OperationTyp
     found: dict[str, str] = {}
     for task in challenge.tasks:
         if any(rate.unit == "MB" for rate in rates(task.schedule)):
-            for name in _sent(track, task, operations):
+            for name in _sent(task, _names(track), operations):
                 found.setdefault(name, f'the target rate of task "{task.name}"')
     return found
 
@@ -145,22 +154,25 @@ def _is_pass(task: Task, operations: OperationTypes) -> bool:
     )
 
 
-def _drawn(track: Track, task: Task, operations: OperationTypes) -> set[str]:
+def _names(track: Track) -> tuple[str, ...]:
+    return tuple(corpus.name for corpus in track.corpora)
+
+
+def _drawn(task: Task, corpora: Collection[str], variables: Sequence[Variable], operations: OperationTypes) -> set[str]:
     """Return the names of the corpora that a task's variables draw documents from."""
     operation = task.operation
-    variables = (*track.variables, *operation.variables)
-    corpora = {v.name: v.params.get("corpus") for v in variables if v.type == "corpus-document"}
+    declared = (*variables, *operation.variables)
+    sources = {v.name: v.params.get("corpus") for v in declared if v.type == "corpus-document"}
     used = set(variables_in(operation.params))
     if not operation.python:
         used |= set(operations.of(operation).names(operation.params).values())
     found: set[str] = set()
-    for name in used & corpora.keys():
-        corpus = corpora[name]
-        found |= {corpus} if corpus else {each.name for each in track.corpora}
+    for name in used & sources.keys():
+        found |= {str(sources[name])} if sources[name] else set(corpora)
     return found
 
 
-def _sent(track: Track, task: Task, operations: OperationTypes) -> set[str]:
+def _sent(task: Task, corpora: Collection[str], operations: OperationTypes) -> set[str]:
     """Return the names of the corpora whose documents a task sends, or may send.
 
     Of a task with Python code of the track, those that its parameters name, if any do.
@@ -173,7 +185,7 @@ def _sent(track: Track, task: Task, operations: OperationTypes) -> set[str]:
         return set()
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
-    return set(names) if names else {corpus.name for corpus in track.corpora}
+    return set(names) if names else set(corpora)
 
 
 def with_shared_clients(challenge: Challenge) -> Challenge:

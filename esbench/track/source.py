@@ -20,7 +20,10 @@ from esbench.model import leaves_folder
 
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
-OUTSIDE = "is outside of the folders of the track and of those beside it"
+OUTSIDE = (
+    "is outside of the folders of the track and of those beside it or in its Git repository; "
+    "hidden folders and a home folder do not count"
+)
 TRACK_FILES = ("track.yml", "track.yaml", "track.json")
 _MOST_SHOWN = 160  # characters of a line: a file of minified JSON has one
 _MOST_PATHS = 2000  # a track file may lie in a folder of everything else
@@ -106,23 +109,31 @@ class SourceFiles:
         self._others.add(name)
 
     def may_read(self, name: str) -> bool:
-        """True for the name of a file in the track's folder, or in that of a track beside it: `../orders/index.yml`."""
+        """True for the name of a file in the track's folder, in one beside it, or in another of its Git repository.
+
+        `../shared/index.yml` is one; hidden folders, and those beside a track that lies in a home folder, are not read.
+        """
         if not leaves_folder(name):
             return True
-        parts = PurePosixPath(os.path.normpath(name)).parts
-        return (
-            len(parts) > 2
-            and parts[0] == ".." != parts[1]
-            and file_in(self.root.resolve().parent / parts[1]) is not None
-        )
+        if name.startswith(("/", "\\")):
+            return False
+        root = self.root.resolve()
+        return _is_shared(Path(os.path.normpath(root / name)), root)
 
     def glob(self, folder: str, pattern: str) -> list[str]:
-        """Return the files that `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder."""
+        """Return the files that `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder.
+
+        Raises TrackError if it matches one that may not be read.
+        """
         from glob import glob  # it takes patterns with "..", which Path.glob does not
 
         base = self.root / folder
         found = (str(PurePosixPath(folder) / name) for name in sorted(glob(pattern, root_dir=base)))  # noqa: PTH207
-        return [name for name in found if self.may_read(name) and (self.root / name).is_file()]
+        files = [name for name in found if (self.root / name).is_file()]
+        for name in files:
+            if not self.may_read(name):
+                raise TrackError(f'"{pattern}" matches "{name}", which {OUTSIDE}')
+        return files
 
     def digest(self, further: Iterable[Path] = ()) -> str:
         """Return the sha256 (hex) of the files that were read and of `further` ones: names and unrendered contents."""
@@ -142,7 +153,10 @@ class SourceFiles:
         for match in _COLLECT.finditer(text):
             line = text.count("\n", 0, match.start())
             yield text[done : match.start()], lines[done_line : line + 1]
-            parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
+            try:
+                parts = self.glob(str(PurePosixPath(name).parent), match["glob"])
+            except TrackError as error:
+                raise lines[line].error_at(error.what, match["glob"]) from None
             if not parts and not _is_in_comment(text, match.start()):
                 self._refuse_if_misspelt(match["glob"], PurePosixPath(name).parent, lines[line])
                 self.collected_nothing[match["glob"]] = lines[line]
@@ -196,6 +210,19 @@ class SourceFiles:
 def file_in(folder: Path) -> Path | None:
     """Return the track file of a folder, the first of track.yml, track.yaml and track.json; None if it holds none."""
     return next((folder / name for name in TRACK_FILES if (folder / name).is_file()), None)
+
+
+def _is_shared(file: Path, root: Path) -> bool:
+    """True for a file that the track in the folder `root` may read, though it is outside of that folder."""
+    repository = next((folder for folder in root.parents if (folder / ".git").exists()), root.parent)
+    around = repository if file.is_relative_to(repository) else root.parent
+    if not file.is_relative_to(around):
+        return False
+    folders = file.relative_to(around).parts[:-1]
+    if not folders or any(part.startswith(".") for part in folders):
+        return False
+    is_home = around in (Path.home().resolve(), Path(around.anchor))
+    return not is_home or (around == root.parent and file_in(around / folders[0]) is not None)
 
 
 def _is_in_comment(text: str, place: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +19,7 @@ from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
 from esbench.track.python_part import FILE_READER, PythonPart, is_bulk
-from esbench.track.schedules import build_schedule, optional_seconds
+from esbench.track.schedules import build_schedule, build_think_time, optional_seconds
 from esbench.track.schema import known_keys
 from esbench.track.source import OUTSIDE
 from esbench.units import PERCENT
@@ -35,6 +36,7 @@ _PARALLEL_DEFAULTS = (
     "warmup-time-period",
     "time-period",
     "ramp-up-time-period",
+    "ramp-down-time-period",
     "tags",
 )
 _NOT_OF_A_PARALLEL = ("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time")
@@ -172,12 +174,21 @@ class TaskBuilder:
             return None if self.lacks_code else ()
         return self.python.schedulers
 
+    @contextmanager
+    def not_raced(self) -> Iterator[list[EsbenchError]]:
+        """Context manager for operations and challenges that are not raced; as `Faults.aside`."""
+        self.refuse_unknown_types()  # of what is raced
+        with self.faults.aside() as found:
+            yield found
+            self.refuse_unknown_types()
+
     def refuse_unknown_types(self) -> None:
         """Raise one TrackError for all unknown operation types, at the place of the first; if gathered, one each."""
         groups = [[kind] for kind in self.unknown] if self.faults.gather else [list(self.unknown)]
         for kinds in filter(None, groups):
             with self.faults.apart():
                 self._refuse_types(kinds)
+        self.unknown.clear()
 
     def _refuse_types(self, kinds: list[str]) -> None:
         node = self.unknown[kinds[0]]
@@ -233,6 +244,7 @@ class TaskBuilder:
         def key(name: str) -> DocumentNode | None:
             return node.find(name) if name in node else taken.get(name)
 
+        think_s, think_spread = build_think_time(node.find("think-time"))
         iterations, time_period = key("iterations"), key("time-period")
         if time_period is not None and key("warmup-iterations") is None:
             iterations = None  # as in Rally, the period counts
@@ -247,7 +259,8 @@ class TaskBuilder:
             requests=_whole(node.get("requests")),
             warmup_time_s=optional_seconds(key("warmup-time-period")),
             time_period_s=optional_seconds(time_period),
-            think_time_s=optional_seconds(node.find("think-time")) or 0.0,
+            think_time_s=think_s,
+            think_spread=think_spread,
             within_ms=tuple(float(value) for value in node.get("within-ms", ())),
             objectives=tuple(dict.fromkeys(self.faults.every(_objective, node.find("objectives") or ()))),
             tags=_tags(_value(key("tags"))),
@@ -315,7 +328,7 @@ def build_variables(node: DocumentNode, faults: Faults, corpora: Sequence[str] |
             raise _named_in(variable, error).failed(
                 TrackError(f'variable "{name}": {error.what}', hint=error.hint)
             ) from None
-        if kind == "file":
+        if kind in ("file", "csv"):
             found[name] = Variable(name, kind, {**params, "path": str(_beside(variable["path"], params["path"]))})
 
     faults.each(build, node.find("variables") or ())
@@ -393,6 +406,8 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
         yield f'task "{task.name}" mixes {counted[0]} and periods of time', "keep one of them"
     if task.schedule.is_open and task.think_time_s:
         yield f'task "{task.name}" has a target rate and a "think-time"', "a think time is for closed loops"
+    if task.schedule.ramp_down_s:
+        yield from _contradictions_of_ramp_down(task)
     if in_stages and ramp_up_s:
         yield f'task "{task.name}" has both "stages" and "ramp-up-time-period"', "begin with a stage of a low rate"
     if in_stages and (task.warmup_time_s or 0.0) >= stages_duration_s(task.schedule):
@@ -402,6 +417,14 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
             f'the "ramp-up-time-period" of task "{task.name}" is longer than its warmup',
             'make "warmup-time-period" at least as long',
         )
+
+
+def _contradictions_of_ramp_down(task: Task) -> Iterator[tuple[str, str]]:
+    what = f'the "ramp-down-time-period" of task "{task.name}"'
+    if task.schedule.is_open:
+        yield f"{what} is for clients, and its requests come at a rate", 'end with "stages" of lower rates'
+    if task.time_period_s is None:
+        yield f'{what} follows a "time-period", and it has none', 'give it a "time-period"'
 
 
 def _objective(node: DocumentNode) -> Objective:

@@ -45,6 +45,7 @@ def _shrink_documents(part: Documents) -> Documents:
 
 def _shrink_task(task: Task, types: OperationTypes) -> Task:
     warmup_s = _at_most(task.warmup_time_s, WARMUP_S)
+    think_s, spread = min(task.think_time_s, GAP_S), task.think_spread
     units = types.of(task.operation).units_per_request(task.operation.params)
     return replace(
         task,
@@ -53,7 +54,8 @@ def _shrink_task(task: Task, types: OperationTypes) -> Task:
         requests=_at_most(task.requests, max(REQUESTS, task.clients)),
         warmup_time_s=warmup_s,
         time_period_s=_at_most(task.time_period_s, TIME_PERIOD_S),
-        think_time_s=min(task.think_time_s, GAP_S),
+        think_time_s=think_s,
+        think_spread=spread and replace(spread, width_s=spread.width_s * think_s / task.think_time_s),
         schedule=_shrink_schedule(task.schedule, warmup_s or 0.0, units),
     )
 
@@ -65,6 +67,7 @@ def _shrink_schedule(schedule: Schedule, warmup_s: float, units: float | None) -
         schedule,
         rate=_no_long_gaps(schedule.rate, units) if schedule.rate else None,
         ramp_up_s=min(schedule.ramp_up_s, warmup_s),
+        ramp_down_s=min(schedule.ramp_down_s, WARMUP_S),
         stages=tuple(
             replace(stage, duration_s=stage.duration_s * scale, rate=_no_long_gaps(stage.rate, units))
             for stage in schedule.stages

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
+from esbench.load.leaving_loop import LeavingLoop
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
-from esbench.measure.schedule import arrival_seed, arrivals, measured_period_s
+from esbench.measure.schedule import arrival_seed, arrivals, length_s
 from esbench.measure.slices import SlicedTime, WholeTime
+from esbench.measure.think_time import think_times
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
 from esbench.requests.programs import Program
@@ -54,7 +57,7 @@ class TaskShare:
         task = self.task
         length = self._length(time)
         has_window = length.warmup_end_ns and not isinstance(time, SlicedTime)
-        window = (length.warmup_end_ns, length.end_ns or 1 << 62) if has_window else None
+        window = (length.warmup_end_ns, length.ramp_down_ns or length.end_ns or 1 << 62) if has_window else None
         within = tuple(round(limit * 1_000_000) for limit in task.limits_ms)
         self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
         if task.schedule.custom:
@@ -72,13 +75,14 @@ class TaskShare:
             )
             self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
         else:
-            self.loop = ClosedLoop(
+            closed = ClosedLoop if length.ramp_down_ns is None else partial(LeavingLoop, clients_in_all=task.clients)
+            self.loop = closed(
                 self.clients,
                 self.recorder,
                 length,
                 ended=ended,
                 failed=failed,
-                think_time_s=task.think_time_s,
+                think_s=think_times(task, seed, self.assignment.stripe),
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
 
@@ -86,9 +90,14 @@ class TaskShare:
         task = self.task
         if task.is_time_based or task.schedule.stages:
             warmup_s = task.warmup_time_s or 0.0
-            period_s = measured_period_s(task)
-            end_ns = None if period_s is None else time.until_ns(int((warmup_s + period_s) * NS))
-            return Length(warmup_end_ns=time.until_ns(int(warmup_s * NS)), end_ns=end_ns)
+            warmup_end_ns = time.until_ns(int(warmup_s * NS))
+            if (whole_s := length_s(task)) is None:
+                return Length(warmup_end_ns=warmup_end_ns)
+            ramp_down_s = task.schedule.ramp_down_s
+            ramp_down_ns = time.until_ns(int((whole_s - ramp_down_s) * NS)) if ramp_down_s else None
+            return Length(
+                warmup_end_ns=warmup_end_ns, end_ns=time.until_ns(int(whole_s * NS)), ramp_down_ns=ramp_down_ns
+            )
         warmup = (task.warmup_iterations or 0) * len(self.clients)
         if task.requests is not None:
             measured = _share(task.requests, self.assignment)

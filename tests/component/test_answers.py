@@ -109,8 +109,8 @@ def test_the_prefix_of_a_side_is_in_no_answer(null_server: NullServerFactory, ra
 def test_a_cluster_that_answers_otherwise_is_not_compared(null_server: NullServerFactory, races: Races) -> None:
     other = {"rules": [{"path": "_search", "merge": {"hits": {"total": {"value": 7, "relation": "eq"}}}}]}
     ours, theirs = race(races, null_server()), race(races, null_server(other))
-    assert "answers differ" in races.ask("compare", ours, theirs)
-    said = races.ask("compare", ours, theirs, "--wide")
+    assert "the answers differ in all" in " ".join(races.ask("compare", ours, theirs).split("\n\n")[0].split())
+    said = races.ask("compare", ours, theirs, "--all")
     assert "all: other answers to 1 of 1 requests" in said
     assert "same answers: by-id" in said
     allowed = races.ask("compare", ours, theirs, "--allow=answers")
@@ -177,11 +177,11 @@ def test_tasks_with_approximate_searches_have_no_verdict(
         sides.append(races.record().race_id)
     reasons = {line.task: line.reason for line in lines(races, sides[0]) if isinstance(line, NotAsked)}
     assert reasons == dict.fromkeys(("near", "early", "both"), "approximate")
-    compared = races.ask("compare", *sides)
+    compared = races.ask("compare", *sides, "--all")
     for task in ("near", "early", "both"):
         assert f"{task}: answers not compared: approximate" in compared
-        assert re.search(rf"Mean throughput +{task} .*recall unknown +answers not compared: approximate", compared)
-    assert re.search(r"Mean throughput +exact .*(too short|within-race only)", compared)
+        assert re.search(rf"Mean throughput +{task} .*not judged +answers not compared: approximate", compared)
+    assert re.search(r"Mean throughput +exact .*(not judged|unclear)", compared)
 
 
 TABLES = """
@@ -221,7 +221,7 @@ def test_tables_of_esql_and_sql_are_compared(null_server: NullServerFactory, rac
         outcome = races.run(null_server(script))
         assert outcome.code == 0, outcome.stderr
         sides.append(races.record().race_id)
-    assert "note: same answers: cities (1), all-cities (1)" in races.ask("compare", *sides[:2])
-    differ = races.ask("compare", sides[0], sides[2], "--wide")
+    assert "note: same answers: cities (1), all-cities (1)" in races.ask("compare", *sides[:2], "--all")
+    differ = races.ask("compare", sides[0], sides[2], "--all")
     assert "cities: other answers to 1 of 1 requests" in differ
     assert "note: same answers: all-cities (1)" in differ

@@ -179,11 +179,13 @@ def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(races: Races, n
         (("--task=paced", P99, "--while=found"), "--while=found: names no task and rate (say --while=insert@200"),
         (("--task=paced", P99, "--while=fond@5"), '--while: the challenge "default" has no task "fond" (did you mean'),
         (("--task=paced", P99, "--while=paced@5"), "--while: paced is the task that is searched"),
+        (("--task=paced", P99, "--while=found@fast"), '"fast" is not a rate (say --while=insert@200: 200 requests per'),
         (("--task=paced", P99, "--while=found@5 docs/s"), "is in docs/s (a search counts requests"),
         (("--task=paced", P99, "--while=found@5", "--while=found@6"), "--while=found@6: found runs beside already"),
         (("--task=paced", "--objective=errors<0.1%"), "errors < 0.1 %: without a time, a queue holds it at any rate"),
         (("--task=paced", P99, "--max-error-rate=1%"), "--max-error-rate: a search counts failed requests as late"),
-        (("--task=paced", P99, "--budget=soon"), '--budget: "soon" is not a duration'),
+        (("--task=paced", P99, "--budget=soon"), '--budget: "soon" is not a duration (say 15m)'),
+        (("--task=paced", P99, "--budget=0.5"), "--budget: 500 ms is shorter than a probe, which takes 1 s (say 15m)"),
     ],
 )
 def test_bad_input_is_one_line_before_anything_starts(

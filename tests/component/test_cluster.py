@@ -361,3 +361,20 @@ def test_facts_in_an_unknown_form_are_one_line() -> None:
     }
     with serve(replies) as server, Cluster([server.url]) as cluster, pytest.raises(ClusterError, match="unknown form"):
         cluster.indices_facts(["a"])
+
+
+def test_nested_documents_are_not_counted_as_documents() -> None:
+    nested = {"mappings": {"properties": {"a": {"properties": {"c": {"type": "nested"}}}}}}
+    flat = {"mappings": {"properties": {"c": {"type": "keyword"}}}}
+    settings = {"settings": {"index.number_of_shards": "1", "index.number_of_replicas": "0"}}
+    stats = {"primaries": {"docs": {"count": 9, "deleted": 0}}}
+    replies = {
+        "GET /n,f/_settings": (200, {"n": settings, "f": settings}),
+        "GET /n,f/_mapping": (200, {"n": nested, "f": flat}),
+        "GET /n,f/_stats/docs,store": (200, {"indices": {"n": stats, "f": stats}}),
+        "GET /n,f/_stats/docs": (200, {"indices": {"n": stats, "f": stats}}),
+        "GET /n/_count": (200, {"count": 3}),
+    }
+    with serve(replies) as server, Cluster([server.url]) as cluster:
+        assert {name: facts["docs"] for name, facts in cluster.indices_facts(["n", "f"]).items()} == {"n": 3, "f": 9}
+        assert cluster.documents(["n", "f"]) == {"n": (3, 0), "f": (9, 0)}

@@ -75,12 +75,94 @@ def test_a_rate_is_met(null_server: NullServerFactory, loads: Loads) -> None:
     text = "requests: [{request: {url: 'http://a/a/_doc/1'}}, {request: {url: 'http://a/b/_doc/1'}}]"
     loads.run(text, "-c=4", "-d=2", "-r", "100", f"--target-hosts={server.url}")
     (task,) = loads.record.tasks
-    assert (task.loop, task.requests, task.target_rate_per_s) == ("open", 100, 50)
+    assert (task.loop, task.requests, task.target_rate_per_s) == ("open", 200, 100)
     assert server.counts().requests == 202
     assert [(part.name, part.requests) for part in task.requests_by_name] == [
         ("get-1", 100),
         ("get-1-2", 100),
     ]
+
+
+THREE = """
+runner: {no_warm: true}
+requests:
+  - request: {url: http://a/x/_doc/1}
+    sleep: {sleep_in_milli_seconds: 40}
+  - request: {url: http://a/broken}
+  - request: {url: http://a/y/_doc/1}
+"""
+BROKEN = {"rules": [{"path": "^/broken", "reply": {"status": 500}}]}
+
+
+def exported(loads: Loads, form: str) -> str:
+    command = [sys.executable, "-m", "esbench.cli.main", "export", "last", f"--{form}"]
+    environment = {**os.environ, "ESBENCH_HOME": str(loads.folder / "home")}
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=environment).stdout
+
+
+def test_each_of_several_requests_has_its_figures(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(BROKEN)
+    said = loads.run(THREE, "-c=4", "-l=60", "-r=60", f"--target-hosts={server.url}")
+    (task,) = loads.record.tasks
+    broken = next(part for part in task.requests_by_name if part.name == "get-broken").requests
+    assert (task.requests, task.errors, task.target_rate_per_s) == (60, broken, 60)
+    assert 16 <= broken <= 24  # each of four clients ends within a turn
+    assert task.service_time_ms is not None and task.service_time_ms["max"] < 40  # a sleep is no service time
+    lines = [line.split() for line in said.splitlines() if line.startswith("requests") and " ops " in line]
+    figures = {name: (float(rate), float(errors)) for name, rate, _, _, *_, errors, _ in map(padded, lines)}
+    assert figures["requests/get-1"] == (pytest.approx(20, rel=0.3), 0)
+    assert figures["requests/get-broken"] == (0, 100)
+    counted = [line for line in exported(loads, "prometheus").splitlines() if 'request="get-broken"' in line]
+    assert [line.rpartition(" ")[2] for line in counted if "_total" in line] == 2 * [f"{broken}.0"]
+    assert "Tag=requests/get-1-2/service_time," in exported(loads, "hlog")
+    (row,) = [line for line in exported(loads, "csv").splitlines() if line.startswith("requests/get-1,")]
+    assert row.split(",")[7] == "0"
+
+
+def padded(words: list[str]) -> list[str]:
+    """The words of a line of the table, with a mark for figures that must not be used."""
+    return words if words[-1] == "!" else [*words, ""]
+
+
+@pytest.mark.parametrize(
+    ("limit", "paths"), [(1, ["/x/_doc/1"]), (4, ["/x/_doc/1", "/broken", "/y/_doc/1", "/x/_doc/1"])]
+)
+def test_a_limit_of_requests_may_lie_within_a_turn(
+    null_server: NullServerFactory, loads: Loads, limit: int, paths: list[str]
+) -> None:
+    server = null_server(BROKEN, log=True)
+    loads.run(THREE, f"-l={limit}", f"--target-hosts={server.url}")
+    assert [line.path for line in server.log()] == paths
+
+
+def test_the_try_out_alone_may_be_all_that_a_limit_leaves(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server()
+    text = "requests: [{request: {url: 'http://a/x/_doc/1'}}, {request: {url: 'http://a/y/_doc/1'}}]"
+    said = loads.run(text, "-l=1", f"--target-hosts={server.url}")
+    assert "-l 1: no request is left to send after the 2 of the try-out" in said
+    assert server.counts().requests == 2
+
+
+def test_a_pause_does_not_hold_up_the_end(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(log=True)
+    text = """
+runner: {no_warm: true}
+requests:
+  - request: {url: http://a/x/_doc/1}
+    sleep: {sleep_in_milli_seconds: 300000}
+"""
+    for rate in ("-r=50", ""):
+        loads.run(text, "-c=3", "-d=1", *filter(None, [rate]), f"--target-hosts={server.url}")
+        (task,) = loads.record.tasks
+        assert 1 <= task.duration_s < 5
+
+
+def test_a_status_that_is_valid_is_no_failure(null_server: NullServerFactory, loads: Loads) -> None:
+    server = null_server(BROKEN)
+    text = THREE.replace("no_warm: true", "valid_status_codes_during_warmup: [500]")
+    said = loads.run(text, "-l=9", f"--target-hosts={server.url}")
+    assert loads.record.tasks[0].errors == 0
+    assert "Status 500:\t\t2" in said
 
 
 def test_values_of_replies_are_used_and_asserts_end_a_turn(null_server: NullServerFactory, loads: Loads) -> None:

@@ -13,7 +13,7 @@ from racing import Races
 from raw_server import GREEN, serve
 
 from esbench.null_server import NullServer
-from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.model import RaceRecord, TaskResult, Throughput
 
 NullServerFactory = Callable[..., NullServer]
 
@@ -95,7 +95,7 @@ class Countdown(Runner):
     async def __call__(self, es, params):
         await es.info()
         assert es.distribution_version
-        return {"left": self.left, "recall": 0.5, "index": "docs"}
+        return {"left": self.left, "recall": 0.5, "index": "docs", "throughput": 40 + self.left}
 
 async def refused(es, params):
     await es.indices.put_settings(index="missing", settings={"index.number_of_replicas": 0})
@@ -216,7 +216,12 @@ def test_a_runner_that_is_completed_ends_its_task_and_the_numbers_that_it_return
 ) -> None:
     done = result(raced, "until-done")
     assert (done.requests, done.errors) == (7, 0)
-    assert done.returned == {"left": {"mean": 3, "min": 0, "max": 6}, "recall": {"mean": 0.5, "min": 0.5, "max": 0.5}}
+    assert done.returned["left"] == {"mean": 3, "min": 0, "max": 6}
+    assert done.returned["recall"] == {"mean": 0.5, "min": 0.5, "max": 0.5}
+
+
+def test_a_throughput_that_a_runner_returned_is_the_tasks(raced: tuple[RaceRecord, NullServer]) -> None:
+    assert result(raced, "until-done").throughput == Throughput("ops", 43, None, 40, 46)
 
 
 def test_a_refused_request_of_a_runner_is_data(raced: tuple[RaceRecord, NullServer]) -> None:
@@ -288,8 +293,8 @@ class Both(ParamSource):
         assert size == 6, size
         search = {"operation-type": "search", "index": "docs", "body": {"size": size}}
         return {"requests": [{"stream": [{"name": "a", **search}]}, {"stream": [{"name": "b", **search}]}]}
-def check(track):
-    return [] if track.corpora else "nothing to index"
+def check(params):
+    return [] if params == {} else "nothing to index"
 def register(registry):
     registry.register_track_processor(Maker())
     registry.register_track_processor(loader.DefaultTrackPreparator())
@@ -309,7 +314,7 @@ def test_processors_make_corpora_and_reach_parameter_sources(null_server: NullSe
 
 
 def test_a_validator_refuses_a_race_before_it_begins(null_server: NullServerFactory, races: Races) -> None:
-    write(races, PROCESSING.replace("[] if track.corpora else", ""), PROCESSED)
+    write(races, PROCESSING.replace("[] if params == {} else", ""), PROCESSED)
     outcome = races.run(null_server())
     assert outcome.code == 2
     assert outcome.error == f'esbench: {races.track}/track.py:21: challenge "only": nothing to index'

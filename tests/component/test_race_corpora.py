@@ -81,7 +81,7 @@ def test_synthetic_documents_are_marked_wherever_their_figures_are(
         assert f"synthetic documents, not the track's own: orders ({documents})" in outcome.stdout
         (corpus,) = races.record(f"r{documents}").corpora
         assert (corpus.documents, corpus.synthetic) == (documents, True)
-    compared = races.ask("compare", "--baseline=r60", "--contender=r70")
+    compared = races.ask("compare", "--baseline=r60", "--contender=r70", "--all")
     assert "60 synthetic documents" in compared
 
 

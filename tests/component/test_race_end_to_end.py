@@ -130,6 +130,14 @@ def test_a_race_goes_on_when_it_is_told_so_but_a_wrong_count_fails_it(
     assert {task.name: task.errors for task in record.tasks if task.errors} == {"found": 10, "assert-count": 1}
 
 
+def test_a_task_of_which_every_request_failed_measured_nothing(null_server: NullServerFactory, races: Races) -> None:
+    rules = [{"path": "_search", "reply": {"status": 503}}]
+    outcome = races.run(null_server({"rules": rules}), "--on-error=continue")
+    assert (outcome.code, outcome.error) == (1, "esbench: every request failed: found")
+    assert races.record().status == "complete"
+    assert "! found: every request failed" in outcome.stdout + outcome.stderr
+
+
 def test_a_cluster_that_is_gone_at_the_end_costs_its_statistics_only(
     null_server: NullServerFactory, races: Races
 ) -> None:

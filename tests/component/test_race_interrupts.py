@@ -164,3 +164,18 @@ def test_nothing_outlives_a_race_that_is_killed(null_server: NullServerFactory, 
     assert (record.status, [task.name for task in record.tasks]) == ("running", ["first"])  # the evidence
     for command in (["list", "races"], ["show", record.race_id]):
         assert "died" in races.ask(*command)
+
+
+def test_a_race_that_is_killed_before_it_begins_leaves_a_readable_record(
+    null_server: NullServerFactory, races: Races
+) -> None:
+    process = races.start(null_server(), "--race-id=early", "--user-tags=why:test")
+    folder = races.home / "races" / "early"
+    wait_until(folder.exists, process)
+    process.kill()
+    process.wait()
+    record = RaceStore(races.home).load("early")
+    assert (record.status, record.tasks, record.damage) == ("running", (), "")
+    assert record.user_tags == {"why": "test"}
+    assert " died " in races.ask("list", "races")
+    assert "the race is not complete (died)" in " ".join(races.ask("show", "early").split())

@@ -254,3 +254,39 @@ def test_no_other_user_reads_what_a_race_keeps(server: NullServer, races: Races)
     kept = [races.home, *races.home.rglob("*")]
     assert len(kept) > 10
     assert [path for path in kept if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
+
+
+TRACK_BY_NAME = """
+version: 2
+indices: [{name: "shop-{{who}}", body: {}}]
+schedule:
+  - operation: {operation-type: create-index}
+  - name: "find {{who}}"
+    operation: {operation-type: search, index: "shop-{{who}}", body: {query: {match: {a: "{{who}}"}}}}
+    tags: ["of {{who}}"]
+    iterations: 20
+"""
+
+
+def test_what_came_from_the_environment_is_hidden_wherever_it_turns_up(
+    races: Races, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHO", "4lice-of-env")
+    (races.track / "track.yml").write_text(TRACK_BY_NAME)
+    with NullServer() as server:
+        page, table = tmp_path / "page.html", tmp_path / "table.md"
+        files = (f"--html={page}", f"--report-file={table}")
+        tags = "--user-tags=gh_pat:t4gged-word,license:t4gged-word,team:search"
+        outcome = races.run(server, "--track-params=who:env:WHO", tags, "--race-id=hidden", *files)
+    assert outcome.code == 0, outcome.stderr
+    assert "find <hidden>" in outcome.stdout
+    shown = [outcome.stdout, outcome.stderr, page.read_text(), table.read_text()]
+    shown += [races.ask("export", "hidden", f"--{form}") for form in ("csv", "json", "hlog", "prometheus")]
+    shown += [races.ask("show", "hidden", "--all"), races.ask("list", "races")]
+    shown += [path.read_text() for path in (races.home / "races" / "hidden").glob("*.json*")]
+    for secret in ("4lice-of-env", "t4gged-word"):
+        assert [text[max(0, text.find(secret) - 200) :][:300] for text in shown if secret in text] == []
+    record = races.record("hidden")
+    assert (record.track_params, record.damage) == ({"who": "<hidden>"}, "")
+    assert record.user_tags == {"gh_pat": "<hidden>", "license": "<hidden>", "team": "search"}
+    assert {line["task"] for line in races.series("hidden")} >= {"find <hidden>"}

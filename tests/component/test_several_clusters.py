@@ -118,7 +118,7 @@ def test_races_of_several_clusters_are_compared(races: Races, pair: tuple[NullSe
     for race_id in ("one", "two"):
         outcome = races.run(hosts(*pair), OPTIONS, "--replace-indices", f"--race-id={race_id}", "--on-error=continue")
         assert outcome.code == 0, outcome.stderr
-    assert "there [remote]" in races.ask("compare", "one", "two")
+    assert "there [remote]" in races.ask("compare", "one", "two", "--all")
 
 
 def test_a_task_for_a_cluster_that_is_not_raced_is_refused(races: Races, server: NullServer) -> None:

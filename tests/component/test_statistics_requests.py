@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from driver import NullServerFactory
 from raw_server import serve
@@ -46,6 +48,33 @@ def test_a_reply_of_an_unknown_form_becomes_a_warning() -> None:
         'no statistics of the nodes: the reply has an unknown form ("uptime_in_millis" is missing)',
     )
     assert difference(snapshot, snapshot) == {}
+
+
+@pytest.mark.parametrize(
+    ("uptime", "collections", "warned"),
+    [
+        ("many", 1, '"many" is not a number'),
+        (1, "many", '"many" is not a number'),
+        (1, [1], "[1] is not a number"),
+        (10**400, 1, "null is not a count"),
+    ],
+)
+def test_a_figure_of_another_type_becomes_a_warning(uptime: Any, collections: Any, warned: str) -> None:
+    collectors = {"young": {"collection_time_in_millis": 5, "collection_count": collections}}
+    odd = {"nodes": {"n": {"jvm": {"uptime_in_millis": uptime, "gc": {"collectors": collectors}}}}}
+    with serve({"GET /_nodes/stats/jvm,thread_pool": (200, odd)}) as server, Cluster([server.url]) as cluster:
+        snapshot = take(cluster, [])
+    assert snapshot.warnings == (f"no statistics of the nodes: the reply has an unknown form ({warned})",)
+    assert difference(snapshot, snapshot) == {}
+
+
+def test_a_huge_figure_is_absent_and_the_others_stay() -> None:
+    old = {"collection_time_in_millis": 10**30, "collection_count": 2}
+    huge = {"nodes": {"n": {"jvm": {"uptime_in_millis": 1, "gc": {"collectors": {**COLLECTORS, "old": old}}}}}}
+    with serve({"GET /_nodes/stats/jvm,thread_pool": (200, huge)}) as server, Cluster([server.url]) as cluster:
+        snapshot = take(cluster, [])
+    assert snapshot.warnings == ()
+    assert list(difference(snapshot, snapshot)) == ["young_gc_time_ms", "young_gc_count"]
 
 
 def test_replies_that_lack_a_shard_or_a_node_become_warnings() -> None:

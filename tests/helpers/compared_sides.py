@@ -51,6 +51,11 @@ def row_of(pair: Pair, metric: str, task: str) -> Row:
     return next(row for row in pair.rows if (row.metric, row.task) == (metric, task))
 
 
+def v1(row: Row) -> str:
+    """The word of a row's verdict before there were five; "" without one."""
+    return row.verdict.reason.v1 if row.verdict is not None else ""
+
+
 def seconds_of(record: RaceRecord) -> Iterator[SecondLine]:
     """Seconds of all tasks whose longest durations are above every percentile, ten of a task."""
     counts = Counts()

@@ -14,15 +14,15 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-8.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-9.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
-    """The golden record, as that of a race of one load host which had all the time, and no objectives: one of its tasks
-    was raced in slices, two have objectives, and one was shared by two load hosts."""
+    """The golden record, as that of a race of one load host which had all the time, no objectives, and no search for a
+    capacity: one of its tasks was raced in slices, two have objectives, and one was shared by two load hosts."""
     record = decode_record(GOLDEN.read_bytes())
     tasks = tuple(replace(task, slices=None, objectives=(), host_shares=()) for task in record.tasks)
-    return replace(record, **{"tasks": tasks, "load_hosts": (), **changes})
+    return replace(record, **{"tasks": tasks, "load_hosts": (), "capacity": None, **changes})
 
 
 def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise", task: str = "") -> RaceRecord:
@@ -47,8 +47,8 @@ def with_task(record: RaceRecord, name: str, **changes: Any) -> RaceRecord:
 def keep(home: Path, record: RaceRecord) -> None:
     """Store a race, with a second for each of its tasks that holds all of its requests."""
     folder = RaceStore(home).create(record.race_id)
-    folder.save(record)
     keep_seconds(folder, record)
+    folder.save(record)
 
 
 def keep_seconds(folder: RaceFolder, record: RaceRecord) -> None:

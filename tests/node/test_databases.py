@@ -125,7 +125,7 @@ def test_both_languages_have_the_same_answers(home: Path, url: str) -> None:
     common = ("--track=order-analytics", "--test-mode", QUICK, f"--include-tasks={loaded},type:search,type:get")
     esbench("race", *common, f"--target-hosts={url}", "--race-id=elasticsearch")
     esbench("race", *common, "--distribution=mariadb", "--race-id=mariadb")
-    compared = esbench("compare", "--baseline=elasticsearch", "--contender=mariadb")
+    compared = esbench("compare", "--baseline=elasticsearch", "--contender=mariadb", "--all")
     assert "same answers: sum-over-all (1), counts-per-day (1), group-by (1), list-page-1 (1)" in compared
     assert "detail (" in compared
     assert "other answers" not in compared

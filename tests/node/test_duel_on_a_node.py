@@ -67,7 +67,7 @@ def test_two_sides_are_raced_in_turns_on_fresh_indices_and_compared(home: Path, 
     assert re.findall(r"<script[^>]+src=|<link\b[^>]+href=", html) == []
 
     baseline, contender = records[:2]
-    of_two = esbench("compare", f"--baseline={baseline.race_id}", f"--contender={contender.race_id}")
+    of_two = esbench("compare", f"--baseline={baseline.race_id}", f"--contender={contender.race_id}", "--all")
     assert "number_of_shards" in of_two
     assert re.search(r"^Mean throughput +get-by-id .* ops/s", of_two, re.MULTILINE)
 

@@ -172,16 +172,24 @@ def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> No
 
 def test_the_table_of_distributions_is_the_catalog() -> None:
     rows = re.findall(
-        r"^\| ((?:elasticsearch|opensearch)-[\d.]+) \| ([\d to]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+)",
+        r"^\| ((?:elasticsearch|opensearch)-[\d.]+) \| ([\d to]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) "
+        r"\| \S+ \| (\S+) \| (\S+) \| (\S+) \| ([^|]+) \|",
         (ROOT / "docs" / "clusters.md").read_text(),
         re.MULTILINE,
     )
     catalog = load_catalog()
     assert [row[0] for row in rows] == list(catalog)
-    for name, java, *features in rows:
+    columns = (
+        *("percolator", "painless", "expressions", "language-analyzers"),
+        "ingest-processors",
+        "data-streams",
+        "sql",
+    )
+    for name, java, *features, made_of in rows:
+        assert made_of == catalog[name].made_of
         needs = catalog[name].java
         assert java in {f"{needs.minimum} to {needs.maximum}", f"{needs.minimum}"}
-        told = dict(zip(("percolator", "painless", "expressions", "language-analyzers"), features, strict=True))
+        told = dict(zip(columns, features, strict=True))
         assert {feature for feature, has in told.items() if has == "yes"} == set(catalog[name].features) & set(told)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from esbench.errors import RecordError
 from esbench.measure.measures import MEASURES, RESPONSE_TIMES
+from esbench.record.figures import rate_of, requests_of
 from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
 from esbench.record.series import BY_SECOND, percentiles_ms, readings_of, seconds_of
 from esbench.record.store import RaceFolder, encode_record
@@ -72,7 +73,7 @@ class RaceDocuments:
             "@timestamp": record.started_at,
             "finished_at": record.finished_at,
             "failure": record.failure,
-            "warnings": record.warnings,
+            "warnings": tuple(filter(None, (record.damage, *record.warnings))),
             "seed": record.seed,
             "track_digest": record.track.digest,
             "track_params": _pairs(record.track_params),
@@ -105,7 +106,9 @@ class RaceDocuments:
         for number, task in enumerate(self.record.tasks):
             document_id = f"{self.record.race_id}:{number}"
             yield StoreDocument(document_id, self._of_task(task))
+            in_sequence = requests_of(task)
             for part_number, part in enumerate(task.requests_by_name):
+                rate = {"mean": rate_of(task, part)}
                 fields = {
                     **self._shared,
                     "@timestamp": _text(self._at(task.clock_s(0.0))),
@@ -114,6 +117,8 @@ class RaceDocuments:
                     "step": task.step,
                     "requests": part.requests,
                     "errors": part.errors,
+                    "error_rate_ratio": part.errors / part.requests if part.requests else None,
+                    **({"throughput_unit": "ops", "throughput": _known(rate)} if part in in_sequence else {}),
                     "service_time_ms": _finite(part.service_time_ms or {}),
                     "histograms": {"service_time": part.histogram} if part.histogram else None,
                 }

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.cluster.client import Cluster
+from esbench.cluster.replies import known_form
 from esbench.errors import ClusterError, UsageError
 from esbench.publish.elasticsearch.bulk import Pause, send
 from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
@@ -52,6 +53,7 @@ class MetricsStore:
         self._dialect = cluster.info().dialect
         put_templates(cluster, self._dialect, prefix, streams=has_data_streams(cluster, prefix))
 
+    @known_form("the store")
     def keep(self, race: RaceDocuments) -> Stored:
         """Store a race; if this very record is stored already, change nothing and count all documents as already there.
 

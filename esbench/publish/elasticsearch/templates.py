@@ -7,6 +7,7 @@ from typing import Any
 
 from esbench.cluster.client import Cluster
 from esbench.cluster.dialect import Dialect
+from esbench.cluster.replies import known_form
 
 KINDS = ("tasks", "seconds", "telemetry", "races")  # in the order in which they are stored: a race when all of it is
 VERSION = 1  # raise it with every change of the mappings
@@ -130,6 +131,7 @@ def _has_composable_templates(dialect: Dialect) -> bool:
     return dialect.distribution != "elasticsearch" or dialect.version >= (7, 8)
 
 
+@known_form("a template of the store")
 def _version_of(reply: Mapping[str, Any], name: str) -> int:
     """Return the version of a stored template; 0 if it is missing or has no version."""
     found = {each["name"]: each["index_template"] for each in reply.get("index_templates", ())} or reply

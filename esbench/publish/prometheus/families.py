@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 
+from esbench.errors.printable import printable
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import MEASURES, SCHEDULE_LAG, Measure, with_beyond
+from esbench.measure.verdict import SAMPLED_TOOK, TOOK
 from esbench.publish.prometheus.folding import LAG_BOUNDS, NS, Bounds, parse_bounds
 from esbench.publish.prometheus.following import Seen
 
@@ -49,11 +51,17 @@ def families_of(seen: Seen, bounds: Bounds) -> list[Metric]:
     families = [
         _info(seen),
         *_counters(seen),
+        *_named_requests(seen, bounds),
         *(_histogram(each, seen, _LAGS if each.is_lag else bounds) for each in _MEASURES),
         *_running(seen),
         *_workers(seen),
         *_telemetry(seen),
     ]
+    for family in families:
+        family.samples = [
+            sample._replace(labels={name: printable(value) for name, value in sample.labels.items()})
+            for sample in family.samples
+        ]
     return [family for family in families if family.samples]
 
 
@@ -97,6 +105,32 @@ def _counters(seen: Seen) -> Iterator[Metric]:
         for kind, count in tally.errors.counts.items():
             errors.add_metric((*labels, kind), count)
     yield from (requests, sent, due, waited, units, errors)
+
+
+def _named_requests(seen: Seen, bounds: Bounds) -> Iterator[Metric]:
+    """Yield the families of the requests of a sequence by name: apart, since their task has counted them, too."""
+    labels = (*_PHASE, "request")
+    requests = CounterMetricFamily(
+        "esbench_named_requests", "Requests of a sequence that were completed.", labels=labels
+    )
+    errors = CounterMetricFamily("esbench_named_errors", "Requests of a sequence that failed.", labels=labels)
+    times = HistogramMetricFamily(
+        "esbench_named_service_time", "Service time of the requests of a sequence.", labels=labels, unit="seconds"
+    )
+    for (task, phase), tally in seen.tallies.items():
+        for name, part in tally.parts.items():
+            if name in (TOOK, SAMPLED_TOOK) or not (part.errors or part.service_time.buckets):
+                continue  # documents, or the server's own time
+            values = (*seen.race, task, phase, name)
+            requests.add_metric(values, part.requests)
+            errors.add_metric(values, part.errors)
+            counts = Counts()
+            counts.merge(part.service_time)
+            counts.merge(part.beyond)
+            if counts.buckets:
+                buckets = zip(bounds.labels, bounds.cumulative(counts.buckets), strict=True)
+                times.add_metric(values, list(buckets), counts.total_ns / NS)
+    yield from (requests, errors, times)
 
 
 def _histogram(measure: Measure, seen: Seen, bounds: Bounds) -> Metric:

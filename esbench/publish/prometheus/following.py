@@ -160,4 +160,6 @@ def _copy(tally: Tally) -> Tally:
         counts: Counts = getattr(tally, name)
         twin: Counts = getattr(copied, name)
         twin.buckets, twin.total_ns = dict(counts.buckets), counts.total_ns
+    for name, part in tally.parts.items():
+        copied.part(name).merge(part)
     return copied

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from prometheus_client import Metric, generate_latest
 
-from esbench.measure.measures import HISTOGRAMS
+from esbench.measure.measures import HISTOGRAMS, SERVICE_TIME
 from esbench.measure.tally import Tally
 from esbench.publish.prometheus.families import families_of
 from esbench.publish.prometheus.folding import Bounds
 from esbench.publish.prometheus.following import Seen, race_facts
-from esbench.record.figures import measured_phase
+from esbench.record.figures import measured_phase, request_results, requests_of
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SECOND_HISTOGRAMS, SecondLine, task_counts
 
@@ -65,6 +65,14 @@ def _measured(task: TaskResult) -> Tally:
             if mean_ms is not None:
                 counts.total_ns = round(mean_ms * _NS_PER_MS * counts.count)  # exact: buckets are 512 ns or 0.1 % wide
             setattr(tally, name, counts)
+    for part, result in zip(requests_of(task), request_results(task), strict=True):
+        counted = tally.part(part.name)
+        counted.requests, counted.errors = part.requests, part.errors
+        if part.histogram is not None:
+            counted.service_time = task_counts(result, SERVICE_TIME.name)
+            counted.service_time.total_ns = round(
+                (part.service_time_ms or {}).get("mean", 0.0) * _NS_PER_MS * counted.service_time.count
+            )
     return tally
 
 

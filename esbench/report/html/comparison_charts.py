@@ -13,7 +13,8 @@ from bokeh.models import DataRange1d, FixedTicker
 from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 
-from esbench.comparison.model import FASTER, SAME, SLOWER, Estimate, Row
+from esbench.comparison.model import Estimate, Row
+from esbench.comparison.reasons import FASTER, SAME, SLOWER
 from esbench.report.html.charts import (
     BLUE,
     GREEN,
@@ -96,7 +97,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
         direction = DIRECTIONS.get(row.better)
         drawn.add_layout(_label(f"{row.metric}, {direction}" if direction else row.metric, top + 17))
         at_the_right = {"x": math.log(high) + room, "x_units": "data", "text_align": "right"}
-        drawn.add_layout(_label(look(row.kind)[0], top + 17, **at_the_right))
+        drawn.add_layout(_label(look(row.word)[0], top + 17, **at_the_right))
     colours = [_mark(row)[1] for row in rows]
     drawn.segment(
         x0=[math.log(each.low) for each in estimates],
@@ -120,7 +121,7 @@ def intervals(rows: Sequence[Row], margins: Mapping[str, float]) -> figure:
             task=[row.task for row in rows],
             metric=[row.metric for row in rows],
             change=[_change(each) for each in estimates],
-            verdict=[look(row.kind)[0] for row in rows],
+            verdict=[look(row.word)[0] for row in rows],
         ),
     )
     hover(
@@ -280,7 +281,7 @@ def _look(side: int) -> tuple[str, str, str]:
 
 def _mark(row: Row) -> tuple[str, str]:
     """Return marker and colour of a row's verdict."""
-    return _MARKS.get(row.kind, _UNDECIDED)
+    return _MARKS.get(row.word, _UNDECIDED)
 
 
 def _estimate(row: Row) -> Estimate:

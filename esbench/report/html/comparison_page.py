@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from esbench.comparison import answers, causes
 from esbench.comparison.metrics import min_effect
-from esbench.comparison.model import DECIDED, UNUSABLE, Comparison, Pair, Row, SecondsOf
+from esbench.comparison.model import Comparison, Pair, Row, SecondsOf
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.report.comparison import comparison, interval_cell, plans
+from esbench.report.conclusion import sentence
 from esbench.report.html.comparison_charts import differences, intervals, percentiles, rounds, slices
 from esbench.report.html.comparison_series import ComparedSides, Judged, SlicedSeconds
 from esbench.report.html.page import Chart, render_charts, render_page, worst_first
@@ -37,7 +38,7 @@ _VERDICT_COLUMNS = (
 
 @dataclass(frozen=True)
 class _Task:
-    """The section of a task: its verdicts, each a metric, a kind and the change as text; `notes`, sentences on its
+    """The section of a task: its verdicts, each a metric, a word and the change as text; `notes`, sentences on its
     causes and answers; its races and percentiles."""
 
     anchor: str
@@ -56,9 +57,8 @@ def comparison_page(compared: Comparison, seconds: SecondsOf = lambda record: ()
     body, script = render_charts(
         "comparison.html.j2",
         look=look,
-        judged_kinds=(*DECIDED, UNUSABLE),
         outcomes=[
-            (pair.contender.name, under_test(pair, judged.header, column), in_words(pair))
+            (pair.contender.name, sentence(pair), under_test(pair, judged.header, column), in_words(pair))
             for column, pair in enumerate(compared.pairs, 2)
         ],
         verdicts=_verdicts(judged.table),
@@ -164,7 +164,7 @@ def _of_metric(sides: ComparedSides, metric: str, rows: Judged) -> Iterator[tupl
         name = f"{metric}, {sides.names[number]}" if len(sides.names) > 2 else metric
         change = cell_text(row.diff_percent, _CHANGE) if row.usable and row.diff_percent is not None else ""
         interval = interval_cell(row.estimate) if row.estimate is not None else ""
-        yield name, row.kind, f"{change} {interval}".strip()
+        yield name, row.word, f"{change} {interval}".strip()
 
 
 def _rounds(sides: ComparedSides, metrics: Mapping[str, Judged]) -> Iterator[Chart]:

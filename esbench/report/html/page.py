@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from esbench import __version__
+from esbench.errors.printable import printable, printable_json
 from esbench.record.figures import Notice
 from esbench.report.text import cell_text, for_people
 
@@ -73,7 +74,7 @@ def render_charts(template: str, **data: object) -> tuple[str, str]:
         models.append(chart.model)
         return f"<!--chart {len(models) - 1}-->"
 
-    html = render(template, place=place, **data)
+    html = printable(render(template, place=place, **data))
     if not models:
         return html, ""
     document = Document()
@@ -83,7 +84,7 @@ def render_charts(template: str, **data: object) -> tuple[str, str]:
     script, places = components(tuple(models), wrap_script=False)
     for number, found in enumerate(places):
         html = html.replace(f"<!--chart {number}-->", found)
-    return html, script
+    return html, printable_json(script)
 
 
 def render_page(title: str, body: str, script: str) -> str:
@@ -91,7 +92,7 @@ def render_page(title: str, body: str, script: str) -> str:
     from bokeh.resources import Resources
 
     bokeh = Resources(mode="inline", components=["bokeh"]).render_js()
-    return render("page.html.j2", title=title, body=body, script=script, bokeh=bokeh, version=__version__)
+    return render("page.html.j2", title=printable(title), body=body, script=script, bokeh=bokeh, version=__version__)
 
 
 def drawn_when_unfolded(script: str) -> str:

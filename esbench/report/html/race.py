@@ -120,8 +120,8 @@ def _what(record: RaceRecord) -> str:
 
 def _over_time(tasks: Sequence[TaskResult], seconds: Iterable[SecondLine]) -> dict[str, TaskOverTime]:
     """Return, by name, the series of tasks that ran for at least three seconds."""
-    names = {task.name for task in tasks}
-    lines = by_task(line for line in seconds if line.task in names)
+    shown = {task.name: response_time(is_open=task.loop == "open").name for task in tasks}
+    lines = by_task(line.only(shown[line.task]) for line in seconds if line.task in shown)
     timed = [task for task in tasks if len(lines.get(task.name, ())) >= _FEWEST_SECONDS]
     return {task.name: over_time(task, lines[task.name]) for task in timed}
 
@@ -175,9 +175,11 @@ def _charts_over_time(task: TaskResult, seconds: TaskOverTime | None, cursor: Sp
         return
     shown = clock(*span_s(task), cursor)
     measure = seconds.measure.title.capitalize()
+    extremes = f"Of every {seconds.each_s} seconds, those with extremes are shown." if seconds.each_s > 1 else ""
     if seconds.has_times:
-        yield Chart(latency_chart(task, seconds, shown), f"{measure} over time", _GREY_IS_WARMUP)
-    yield Chart(throughput_chart(task, seconds, shown), "Throughput over time")
+        caption = f"{_GREY_IS_WARMUP} {extremes}".strip()
+        yield Chart(latency_chart(task, seconds, shown), f"{measure} over time", caption)
+    yield Chart(throughput_chart(task, seconds, shown), "Throughput over time", extremes)
     if seconds.has_times:
         yield Chart(heat_map(task, seconds, shown), f"{measure}, all requests", "Brighter cells hold more requests.")
 

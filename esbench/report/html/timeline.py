@@ -38,6 +38,7 @@ from esbench.report.html.charts import (
     source,
 )
 from esbench.report.html.page import Key
+from esbench.report.thinning import shown_points
 
 _CLOCK = "time since the race began (h:mm:ss)"
 _MARK = "00:00:00"
@@ -136,7 +137,15 @@ def latency_chart(task: TaskResult, seconds: TaskOverTime, shown: Clock) -> figu
     data = source(x=seconds.times_s, p50=seconds.p50_ms, p99=seconds.p99_ms, max=seconds.max_ms)
     band = "p50 to p99"
     drawn.vbar(
-        "x", 1.0, "p99", "p50", source=data, fill_color=BLUE, fill_alpha=0.25, line_color=None, legend_label=band
+        "x",
+        float(seconds.each_s),
+        "p99",
+        "p50",
+        source=data,
+        fill_color=BLUE,
+        fill_alpha=0.25,
+        line_color=None,
+        legend_label=band,
     )
     drawn.line("x", "p99", source=data, color=BLUE, line_width=1.5, legend_label="p99")
     middle = drawn.line("x", "p50", source=data, color=BLUE, line_width=2.5, legend_label="p50")
@@ -236,6 +245,7 @@ READINGS = (
     ChartedFigure("CPU of the driver's host", "% of all CPUs", "cpu", "busy_s", 100.0, "total_s", ("driver",)),
     ChartedFigure("CPU of the driver's processes", "% of one core", "process", "cpu_s", 100.0, "", ("driver",)),
 )
+CHARTED = frozenset(name for reading in READINGS for name in (reading.name, reading.whole) if name)
 
 
 def reading_chart(
@@ -259,7 +269,8 @@ def reading_chart(
     drawn = time_chart(reading.unit, shown, height=_READING_HEIGHT + (LEGEND_LINE if len(lines) > 1 else 0))
     stripe(tasks, drawn)
     for (of, points), colour in zip(sorted(lines.items()), COLOURS, strict=False):
-        data = source(x=[time_s for time_s, _ in points], y=[value for _, value in points])
+        shown_of = [points[n] for n in shown_points([[value for _, value in points]])]
+        data = source(x=[time_s for time_s, _ in shown_of], y=[value for _, value in shown_of])
         named: dict[str, Any] = {"legend_label": of} if len(lines) > 1 else {}
         line = drawn.line("x", "y", source=data, color=colour, line_width=1.5, name=of, **named)
         hover(drawn, line, [("of", "$name"), ("at", f"@x{{{_MARK}}}"), (reading.unit, "@y{0,0.0}")])

@@ -6,19 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from esbench.comparison.model import (
-    ANSWERS_DIFFER,
-    ERRORS,
-    FASTER,
-    SAME,
-    SLOWER,
-    UNDECIDED,
-    UNUSABLE,
-    Difference,
-    Pair,
-    Row,
-    RowVerdict,
-)
+from esbench.comparison.model import Difference, Pair, Row, RowVerdict
+from esbench.comparison.reasons import FASTER, NOT_JUDGED, SAME, SLOWER, UNCLEAR
 from esbench.record.figures import HIGHER, LOWER
 from esbench.report.comparison import speed_text
 from esbench.report.html.verdict import Sentence
@@ -28,17 +17,14 @@ from esbench.report.text import cell_text
 # A sign with a word, and a colour, for each verdict, so that none of them has to carry the meaning alone; worst first.
 _LOOKS = {
     SLOWER: ("▼ slower", "bad"),
-    ANSWERS_DIFFER: ("answers differ", "bad"),
-    ERRORS: ("! more errors", "bad"),
-    UNUSABLE: ("! not usable", "warning"),
     FASTER: ("▲ faster", "good"),
     SAME: ("= same", "same"),
-    UNDECIDED: ("~ undecided", ""),
+    UNCLEAR: ("~ unclear", ""),
+    NOT_JUDGED: ("! not judged", "warning"),
 }
 DIRECTIONS = {HIGHER: "more is better", LOWER: "less is better"}
 _MOST_TESTED, _LONGEST_FACT, _MOST_WITHOUT = 4, 80, 3  # in words; all of it stands in the table
 _FACT = Column("", "fact")
-_WITHOUT_NOTE = (SAME, UNDECIDED)  # there it is how many rounds would settle it: the table has it
 
 
 @dataclass(frozen=True)
@@ -52,37 +38,34 @@ class Tested:
     left: int = 0
 
 
-def look(kind: str) -> tuple[str, str]:
-    """Return the text of a verdict's kind with its sign ("▲ faster"), and its CSS class.
+def look(word: str) -> tuple[str, str]:
+    """Return a verdict's word with its sign ("▲ faster"), and its CSS class: good, bad, warning, same, muted or "".
 
-    The class is good, bad, warning, same, muted or "". A kind without a sign is returned unchanged, an empty one as
-    "not judged"; both are muted.
+    No word is "not judged", muted.
     """
-    return _LOOKS.get(kind, (kind or "not judged", "muted"))
+    return _LOOKS.get(word, (word or "not judged", "muted"))
 
 
 def in_words(pair: Pair) -> tuple[Sentence, ...]:
     """Return the rows of each verdict as a sentence, worst first; then all tasks in one number."""
-    by_kind: dict[str, list[Row]] = {}
+    by_word: dict[str, list[Row]] = {}
     for row in pair.primary:
         if row.verdict is not None:
-            by_kind.setdefault(row.verdict.kind if row.verdict.kind in _LOOKS else "", []).append(row)
-    return (*_sentences(by_kind, len(pair.primary)), *_speed(pair))
+            by_word.setdefault(row.word, []).append(row)
+    return (*_sentences(by_word, len(pair.primary)), *_speed(pair))
 
 
-def _sentences(by_kind: dict[str, list[Row]], judged: int) -> Iterator[Sentence]:
-    for kind, (text, level) in _LOOKS.items():
-        if rows := by_kind.get(kind):
-            yield Sentence(level, f"{text}, {_of(len(rows), judged)}:", _told(rows, judged))
-    if rows := by_kind.get(""):
-        told = _told(rows, judged) if len(rows) <= _MOST_WITHOUT else _counted(rows)
-        yield Sentence("warning", f"No verdict, {_of(len(rows), judged)}:", told)
+def _sentences(by_word: dict[str, list[Row]], judged: int) -> Iterator[Sentence]:
+    for word, (text, level) in _LOOKS.items():
+        if rows := by_word.get(word):
+            told = _told(rows, judged) if len(rows) <= _MOST_WITHOUT or word != NOT_JUDGED else _counted(rows)
+            yield Sentence(level, f"{text}, {_of(len(rows), judged)}:", told)
 
 
 def _counted(rows: Sequence[Row]) -> str:
-    """Return the numbers of rows by verdict: few events (14): the table says why."""
-    kinds = Counter(row.verdict.kind for row in rows if row.verdict is not None)
-    return f"{', '.join(f'{kind} ({count})' for kind, count in kinds.items())}: the table says why"
+    """Return the numbers of rows by reason, with the table for the rest."""
+    reasons = Counter(row.verdict.reason.sentence for row in rows if row.verdict is not None)
+    return f"{'; '.join(f'{text} ({count})' for text, count in reasons.items())}: the table says which"
 
 
 def _speed(pair: Pair) -> Iterator[Sentence]:
@@ -107,9 +90,10 @@ def _told(rows: Sequence[Row], judged: int) -> str:
 
 
 def _reason(found: RowVerdict | None) -> str:
-    if found is None or found.kind in _WITHOUT_NOTE:
+    """Return why a row has no verdict; "" for others, and where it is how many rounds would settle it."""
+    if found is None or (found.word in (SAME, UNCLEAR) and found.reason.has_basis):
         return ""
-    return ": ".join(filter(None, ["" if found.kind in _LOOKS else found.kind, found.note]))
+    return found.note or ("" if found.reason.has_basis else found.reason.sentence)
 
 
 def _named(rows: Sequence[Row]) -> str:

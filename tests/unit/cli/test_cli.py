@@ -133,6 +133,23 @@ def test_the_help_of_list_has_no_line_that_is_cut(capsys: pytest.CaptureFixture[
         (["race", "--track"], "Option '--track' requires an argument (esbench race --help says more)"),
         (["show", "last", "--format", "xml"], "'xml' is not one of"),
         (["show", "a", "b"], 'unexpected "b" after esbench show (esbench show --help lists its options)'),
+        (
+            ["race", "--report=a.md"],
+            '"--report" is the beginning of several options of esbench race (--report-file, --rep',
+        ),
+        (["race", "--laps=3"], 'unknown option "--laps" of esbench race (use --rounds=N'),
+        (["race", "--zaps=3"], 'unknown option "--zaps" of esbench race (esbench race --help lists them)'),
+        (["race", "--logging=console"], '"--logging" of esbench race (leave it out: '),
+        (["race", "--cluster-health=skip"], '"--cluster-health" of esbench race (use --track-params=cluster_health:'),
+        (["race", "--multi-cluster"], '"--multi-cluster" of esbench race (say `cluster` in each task'),
+        (["configure"], 'unknown command "esbench configure" (every setting is an option of esbench race'),
+        (["list", "challenges"], 'unknown command "esbench list challenges" (esbench info --track=NAME lists'),
+        (["--track=orders"], 'unknown option "--track" of esbench (a command comes first: esbench race --track...)'),
+        (["--target-host=a"], "(a command comes first: esbench race --target-host...)"),
+        (["race", "--track=orders", "--distribution=9.0.0"], 'unknown distribution "9.0.0" (known: '),
+        (["race", "--track=orders", "--distribution=7.10.3"], '(did you mean "elasticsearch-7.10.2"?'),
+        (["race", "--track=orders", "--html=~nosuchuser/a.html"], '--html: there is no user "nosuchuser"'),
+        (["race", "#", "once"], 'unexpected "#" after esbench race (a comment of a script: this shell passes it on'),
         (["race", "orders"], 'unexpected "orders" after esbench race (say --track=orders)'),
         (["race", "--pipeline=from-sources"], '--pipeline: there is no "from-sources" (use --distribution=ARCHIVE'),
         (["race", "--pipeline=docker"], '--pipeline: there is no "docker" (start the container'),
@@ -183,11 +200,27 @@ def test_wrong_usage_is_one_line_and_exit_2(
         "--client-options=timeout:60, use_ssl:false, max_connections:512, enable_cleanup_closed:true",
         "--kill-running-processes",
         "--offline",
+        "--distribution-version=7.10.2",
+        "--track-param=documents:10",
+        "--client-opt=timeout:60",
+        "--report-form=csv",
     ],
 )
 def test_what_rallys_users_type_is_understood(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["race", "--track=orders", "--target-hosts=127.0.0.1:1", option]) == 1
     assert capsys.readouterr().err.startswith("esbench: 127.0.0.1:1: connection refused")
+
+
+def test_a_home_folder_and_folders_that_are_missing(
+    races: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell leaves the ~ of --option=~/file as it is, and Rally makes the folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(["show", BASE, "--report-file=~/new/deep/a.md"]) == 0
+    assert run(["report", BASE, "--html=~/pages/a.html"]) == 0
+    assert run(["export", BASE, "--output=~/csv/a.csv"]) == 0
+    files = ("new/deep/a.md", "pages/a.html", "csv/a.csv")
+    assert [(tmp_path / file).stat().st_size > 0 for file in files] == [True, True, True]
 
 
 def test_every_option_of_rallys_that_is_missing_names_its_replacement() -> None:
@@ -263,7 +296,7 @@ def test_a_report_file_is_overwritten_in_the_format_of_its_suffix(
         "metric,task,baseline,contender,diff,unit,diff_percent,interval_percent,verdict,note,"
     )
     assert "old" not in file.read_text()
-    assert capsys.readouterr().out.startswith(" ")  # the terminal still gets text
+    assert "\nVerdict " in capsys.readouterr().out  # the terminal still gets text
 
 
 def test_a_report_file_without_a_suffix_is_markdown_and_report_format_wins(
@@ -276,10 +309,11 @@ def test_a_report_file_without_a_suffix_is_markdown_and_report_format_wins(
     assert json.loads(file.read_text())["rows"]
 
 
-@pytest.mark.parametrize("name", ["report.pdf", "nowhere/report.md", "."])
+@pytest.mark.parametrize("name", ["report.pdf", "file/report.md", "file/deep/report.md", "."])
 def test_a_report_file_that_cannot_be_written_is_wrong_usage(
     name: str, races: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "file").touch()
     assert run(["show", "last", f"--report-file={tmp_path / name}"]) == 2
     assert "--report-file=" in capsys.readouterr().err
 

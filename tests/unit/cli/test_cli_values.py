@@ -42,8 +42,8 @@ WHERE = "--track-params"
         ("best_compression", "best_compression"),
         ("it's", "it's"),
         ("", ""),
-        ("1000/5000/1.5", [1000, 5000, 1.5]),
-        ("50%/70 %/90", ["50%", "70 %", 90]),
+        ("1000/5000/1.5", "1000/5000/1.5"),
+        ("50%/70 %/90", "50%/70 %/90"),
         ("70%", "70%"),
         ("%/a%", "%/a%"),
         ("'1/2'", "1/2"),
@@ -254,11 +254,11 @@ def test_a_parameter_of_a_track_may_be_an_environment_variable(
 ) -> None:
     (tmp_path / "a.json").write_text('{"env_I": "env:I", "clients": 8}')
     monkeypatch.setenv("I", "7")
-    assert parse_track_params([text], tmp_path) == {"env_I": "7", "clients": 8}
+    assert parse_track_params([text], tmp_path / "track.yml") == {"env_I": "7", "clients": 8}
     monkeypatch.delenv("I")
-    assert parse_track_params([text, "env_I:x"], tmp_path) == {"env_I": "x", "clients": 8}
+    assert parse_track_params([text, "env_I:x"], tmp_path / "track.yml") == {"env_I": "x", "clients": 8}
     with pytest.raises(UsageError) as caught:
-        parse_track_params([text], tmp_path)
+        parse_track_params([text], tmp_path / "track.yml")
     assert str(caught.value) == '--track-params env_I: the environment variable "I" is not set (export it)'
 
 
@@ -300,3 +300,35 @@ def test_an_error_about_hosts_does_not_repeat_a_password(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_target_hosts(text)
     assert "swordfish" not in str(caught.value)
+
+
+SWEPT = [
+    "{% for r in a %}{{ r }}{% endfor %}",
+    "{% for r in a | default([1]) | sort %}{{ r }}{% endfor %}",
+    "{{ a | default([]) | tojson }}",
+    "{% set rates = a %}{% for r in rates %}{{ r }}{% endfor %}",
+    "{% include 'part.yml' %}",
+]
+
+
+@pytest.mark.parametrize("template", SWEPT)
+def test_numbers_joined_by_slashes_are_a_list_for_a_track_that_sweeps_them(tmp_path: Path, template: str) -> None:
+    (tmp_path / "track.yml").write_text(template)
+    (tmp_path / "part.yml").write_text(SWEPT[0])
+    for text, read in (("1000/5000", [1000, 5000]), ("50%/70%", ["50%", "70%"]), ("'1/2'", "1/2"), ("7", 7)):
+        assert parse_track_params([f"a:{text}"], tmp_path / "track.yml") == {"a": read}
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ a }}", "{{ a | default('x') }}", "{% for r in a.split('/') %}{% endfor %}", "x"]
+)
+def test_texts_with_slashes_stay_texts(tmp_path: Path, template: str) -> None:
+    (tmp_path / "track.yml").write_text(template + "{% for b in c %}{% endfor %}")
+    for text in ("2021/01/02", "1/10", "50%/70%", "a/b"):
+        assert parse_track_params([f"a:{text}"], tmp_path / "track.yml") == {"a": text}
+    assert parse_mapping("a:1/10", WHERE) == {"a": "1/10"}
+
+
+@pytest.mark.parametrize("value", ["current build: 5 clients", "a : b : c", "at 10:00", "x:  y"])
+def test_user_tags_keep_their_blanks(value: str) -> None:
+    assert parse_tags(f"note: {value} , n: 1") == {"note": value, "n": "1"}

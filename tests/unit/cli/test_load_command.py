@@ -36,19 +36,17 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> str:
     [
         (("nowhere.yml",), 'esbench: "nowhere.yml" cannot be read: No such file or directory'),
         (("-config=nowhere.yml",), '"nowhere.yml" cannot be read'),
-        (("loadgen.yml", "-config", "other.yml"), "FILE and -config name two files"),
-        (("-run", "bulk.dsl"), "-run is not supported (esbench reads YAML"),
+        (("loadgen.yml", "-config", "other.yml"), "FILE, -run and -config name several files"),
+        (("-run", "bulk.dsl"), '"bulk.dsl" cannot be read: No such file or directory'),
         (("-mixed",), "-mixed is not supported"),
         (("-c=0",), "-c"),
         (("-compress=yes",), '-compress: "yes" is neither true nor false'),
         (("-d", "soon"), '--duration: "soon" is not a duration'),
-        (("-l", "1"), "-l 1: leaves nothing after the try-out, which sends 1 (runner: {no_warm: true}"),
-        (("two.yml", "-l", "3"), "-l 3: leaves 1 after the try-out, which sends 2; a turn has 3 (runner: {no_warm"),
         (("--target-hosts=a,b",), "--target-hosts=a,b: takes one host"),
         (("--rates=5",), 'unknown option "--rates" of esbench load (did you mean "--rate"?'),
         (("--track=orders",), 'unknown option "--track"'),
         (("a.yml", "b.yml"), 'unexpected "b.yml" after esbench load'),
-        (("--html=/nope/x.html",), "--html=/nope/x.html: its folder does not exist"),
+        (("--html=/dev/null/x.html",), "--html=/dev/null/x.html: "),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -170,4 +168,5 @@ def test_a_written_track_sends_all_requests_of_l_and_has_no_other_end(
     text = said(capsys, "--export-track=made", "-d=600", "-l=50", code=0)
     assert raced(text).track_params == {"requests": 50}
     assert "warning: the track ends after its requests, however long they take: -d has no effect on it" in text
-    assert "-l 2: a turn has 3" in said(capsys, "two.yml", "--export-track=made", "-l=2")
+    text = said(capsys, "two.yml", "--export-track=made", "-l=2", code=0)
+    assert raced(text).track_params == {"requests": 2}

@@ -91,7 +91,7 @@ GIVEN: Mapping[str, str] = {
     "--capacity": "last",
     "--target-hosts": "a:9200",
     "--client-options": "timeout:3",
-    "--distribution": "7.6.2",
+    "--distribution": "elasticsearch-7.6.2",
     "--nodes": "2",
     "--heap": "1g",
     "--java-home": "jdk",

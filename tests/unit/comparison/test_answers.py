@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from compared_sides import v1
 from races import golden_race
 
 from esbench.comparison.answers import notices, task_answers
@@ -290,7 +291,7 @@ def compared(ours: Sequence[Line], theirs: Sequence[Line], allow: str = "") -> P
 
 def test_a_task_whose_answers_differ_has_no_verdict_but_that() -> None:
     pair = compared(answers(1, 2), answers(1, 3))
-    kinds = {row.task: row.kind for row in pair.primary if row.task in (TASK, "get-by-id-open")}
+    kinds = {row.task: v1(row) for row in pair.primary if row.task in (TASK, "get-by-id-open")}
     assert kinds[TASK] == "answers differ"
     assert kinds["get-by-id-open"] != "answers differ"
     assert any("--allow=answers" in notice.text for notice in pair.notices)
@@ -299,7 +300,7 @@ def test_a_task_whose_answers_differ_has_no_verdict_but_that() -> None:
 
 def test_allowed_differences_of_answers_are_said_and_judged() -> None:
     pair = compared(answers(1, 2), answers(1, 3), allow="answers")
-    assert "answers differ" not in {row.kind for row in pair.primary}
+    assert "answers differ" not in {v1(row) for row in pair.primary}
     assert [each.name for each in pair.differences if each.allowed] == ["get-by-id: answers"]
 
 
@@ -310,15 +311,15 @@ def test_a_task_with_an_approximate_search_has_no_verdict(others: list[Line]) ->
     for sides in ((approximate, others), (others, approximate)):
         pair = compared(*sides)
         rows = [row for row in pair.rows if row.task == TASK]
-        assert {(row.kind, row.verdict.note) for row in rows if row.verdict} == {
+        assert {(v1(row), row.verdict.note) for row in rows if row.verdict} == {
             ("recall unknown", "answers not compared: approximate")
         }
         assert {row.is_primary for row in rows} == {True, False}
-        assert not any(row.kind == "recall unknown" for row in pair.rows if row.task != TASK)
+        assert not any(v1(row) == "recall unknown" for row in pair.rows if row.task != TASK)
         texts = [notice.text for notice in pair.notices]
         assert "get-by-id: answers not compared: approximate" in texts
         allowed = compared(*sides, allow="answers")
-        assert "recall unknown" not in {row.kind for row in allowed.rows}
+        assert "recall unknown" not in {v1(row) for row in allowed.rows}
 
 
 def test_what_is_approximate_in_one_round_is_so_in_all() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from compared_sides import v1
 from races import golden_race, task_of
 
 from esbench.comparison.compare import compare
@@ -87,7 +88,7 @@ def capacity_of(found: Pair) -> Row:
 def test_two_searches_have_an_interval_and_no_verdict_on_the_sides() -> None:
     found = singles(search("a", precise(1000.0, 0.03)), search("b", precise(1200.0, 0.04)))
     row = capacity_of(found)
-    assert (row.task, row.unit, row.kind, row.better) == (TASK, "ops/s", "within-race only", "higher")
+    assert (row.task, row.unit, v1(row), row.better) == (TASK, "ops/s", "within-race only", "higher")
     assert row.diff == pytest.approx(200.0)
     assert row.estimate is not None
     half = math.hypot(math.log(1.03 / 0.97) / 2, math.log(1.04 / 0.96) / 2)  # of the logarithm of the ratio
@@ -107,16 +108,16 @@ def test_the_tasks_of_a_search_are_not_compared_and_those_that_prepare_it_are() 
 
 def test_rounds_that_held_both_sides_are_paired() -> None:
     row = capacity_of(at_once(1.3))
-    assert (row.kind, row.estimate.method if row.estimate else "") == ("faster", "paired")
+    assert (v1(row), row.estimate.method if row.estimate else "") == ("faster", "paired")
     assert row.differences[0] == pytest.approx(math.log(1.3 * 1.01**0.5 / 1.01))
-    assert capacity_of(at_once(0.7)).kind == "slower"
-    assert capacity_of(at_once(1.0)).kind == "same"
+    assert v1(capacity_of(at_once(0.7))) == "slower"
+    assert v1(capacity_of(at_once(1.0))) == "same"
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_few_rounds_have_an_interval(count: int) -> None:
     row = capacity_of(at_once(1.3, count))
-    assert (row.kind, row.verdict.note if row.verdict else "") == ("few rounds", "6 rounds needed")
+    assert (v1(row), row.verdict.detail if row.verdict else "") == ("few rounds", f"{count} of 6 rounds")
     assert row.estimate is not None
 
 
@@ -124,20 +125,20 @@ def test_a_round_without_intervals_needs_more_rounds() -> None:
     open_ended = [replace(precise(1000.0), why="flat", high_per_s=math.inf)]
     ours = rounds("baseline", open_ended, [1], sliced=True)
     row = capacity_of(pair(ours, rounds("contender", open_ended, [2], sliced=True)))
-    assert (row.kind, row.verdict.note if row.verdict else "") == ("few rounds", "6 rounds needed")
+    assert (v1(row), row.verdict.detail if row.verdict else "") == ("few rounds", "1 of 6 rounds")
 
 
 def test_rounds_in_turns_are_judged_as_other_rows_are() -> None:
     ours = rounds("baseline", [precise(1000 * noise) for noise in NOISE[:4]], (1, 4, 6, 7))
     theirs = rounds("contender", [precise(1300 * noise) for noise in NOISE[:4]], (2, 3, 5, 8))
     row = capacity_of(pair(ours, theirs))
-    assert (row.kind, row.estimate.method if row.estimate else "") == ("faster", "interleaved")
+    assert (v1(row), row.estimate.method if row.estimate else "") == ("faster", "interleaved")
 
 
 def test_earlier_searches_make_it_a_result() -> None:
     history = [search(f"h{number}", precise(1000 * noise)) for number, noise in enumerate(NOISE)]
     found = singles(search("a", precise(1000.0)), search("b", precise(1300.0)), history=tuple(history))
-    assert capacity_of(found).kind == "faster"
+    assert v1(capacity_of(found)) == "faster"
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_earlier_searches_make_it_a_result() -> None:
 def test_a_search_without_a_capacity_says_so(found: FoundCapacity | None, said: str) -> None:
     row = capacity_of(singles(search("a", precise(1000.0)), search("b", found)))
     assert row.verdict is not None
-    assert (row.kind, row.verdict.note, row.figures, row.estimate) == ("!", said, (), None)
+    assert (v1(row), row.verdict.note, row.figures, row.estimate) == ("!", said, (), None)
 
 
 def test_two_estimates_without_intervals_have_no_verdict() -> None:
@@ -162,7 +163,7 @@ def test_two_estimates_without_intervals_have_no_verdict() -> None:
     open_ended = replace(precise(1300.0), why="flat", high_per_s=math.inf)
     row = capacity_of(singles(search("a", precise(1000.0)), search("b", open_ended)))
     assert [side.value for side in (row.baseline, row.contender) if side] == [1000.0, 1300.0]
-    assert (row.kind, row.estimate) == ("session-only", None)
+    assert (v1(row), row.estimate) == ("session-only", None)
 
 
 def test_bounds_near_each_other_count_by_their_middle() -> None:
@@ -197,9 +198,9 @@ def test_a_bound_beyond_what_the_other_side_carries_counts(bound: FoundCapacity 
     assert row.contender_rounds[0] == counted
     assert row.verdict is not None
     if counted is None:
-        assert row.kind == "!"
+        assert v1(row) == "!"
     else:
-        assert row.kind == ("faster" if counted > 1000 else "~")
+        assert v1(row) == ("faster" if counted > 1000 else "~")
         assert row.verdict.note.endswith("at least so much: in 1 of 6 rounds one side has only a bound")
 
 
@@ -219,7 +220,7 @@ def test_other_questions_are_not_comparable(asked: dict[str, Any], key: str) -> 
     one, other = search("a", precise(1000.0)), search("b", precise(1200.0), **asked)
     found = singles(one, other)
     row = capacity_of(found)
-    assert (row.kind, row.verdict.note if row.verdict else "") == ("!", f"not comparable: {key}")
+    assert (v1(row), row.verdict.detail if row.verdict else "") == ("!", f"not comparable: {key}")
     assert not row.comparable
     assert any(notice.text.startswith(f"not comparable: {key}") for notice in found.notices)
     assert capacity_of(singles(one, other, allow=(key,))).comparable
@@ -235,7 +236,7 @@ def test_searches_of_other_tasks_have_no_row() -> None:
 
 def test_a_search_of_a_duel_is_none_beside_no_other_side() -> None:
     found = singles(search("a", precise(1000.0), sliced=True), search("b", precise(1000.0)))
-    assert capacity_of(found).kind == "!"
+    assert v1(capacity_of(found)) == "!"
     assert "slices" in {each.key for each in found.differences if each.forbids}
 
 

@@ -10,7 +10,8 @@ import pytest
 from races import golden_race, with_task
 
 from esbench.comparison.compare import compare
-from esbench.comparison.model import FASTER, SLOWER, CompareOptions, Comparison, Estimate, Side
+from esbench.comparison.model import CompareOptions, Comparison, Estimate, Side
+from esbench.comparison.reasons import FASTER, SLOWER
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Check, RaceRecord, Session, Throughput, Window
 from esbench.record.series import SecondLine
@@ -122,7 +123,7 @@ def said(compared: Comparison) -> dict[tuple[str, str], tuple[str, float | None,
     """What a comparison says of each row."""
     found = {}
     for row in compared.pairs[0].rows:
-        kind, p, note = (row.verdict.kind, row.verdict.p, row.verdict.note) if row.verdict else ("", None, "")
+        kind, p, note = (row.verdict.reason.v1, row.verdict.p, row.verdict.note) if row.verdict else ("", None, "")
         found[row.metric, row.task] = (kind, p, row.estimate, [each for each in NOTES if each in note])
     return found
 

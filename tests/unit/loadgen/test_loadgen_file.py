@@ -54,27 +54,19 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (esbench reads Loadgen's YAML"),
+        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (a file of the DSL ends in .dsl)"),
         ("", "this is no Loadgen file (it has requests: and variables:)"),
         ("variables: []\n", "the file has no requests"),
         ("request: []\n", 'loadgen.yml:1: a Loadgen file has no "request" (did you mean "requests"?'),
-        ("pipeline: []\n" + REQUEST, 'loadgen.yml:1: "pipeline" is of a gateway\'s file'),
+        ("requests: [{reqest: {url: /}}]\n", 'an element of requests has a "request" (did you mean "reqest"?'),
+        ("requests: [{sleep: {sleep_in_milli_seconds: 5}}]\n", "there are sleeps alone, and no request"),
+        ("pipeline: []\n", 'loadgen.yml:1: "pipeline" is of a gateway\'s file'),
         ("tests: [{path: a}]\n", "suites of tests are not run"),
         ("requests: [a]\n", '"requests" has mappings, not text'),
         ("requests: {a: 1}\n", '"requests" must be a list'),
-        ("requests: [{reqest: {url: /}}]\n", 'an element of requests has no "reqest" (did you mean "request"?'),
-        ("requests: [{sleep: {}}]\n", 'an element of requests has a "request"'),
-        (
-            "requests:\n  - request:\n      methd: GET\n",
-            'loadgen.yml:3: a request has no "methd" (did you mean "method"?',
-        ),
         ("requests: [{request: {method: GET}}]\n", 'a request has a "url"'),
         ("requests: [{request: {url: /, body_repeat_times: many}}]\n", '"body_repeat_times" must be a whole number'),
-        ("requests: [{request: {url: /, basic_auth: {user: a}}}]\n", 'basic_auth has no "user"'),
         ("requests: [{request: {url: /}, assert: {equal: {a: 1}}}]\n", 'unknown condition "equal"'),
-        ("requests: [{request: {url: /}, assert_dsl: x}]\n", "assert_dsl is not read"),
-        ("requests: [{request: {url: /}, sleep: {ms: 1}}]\n", 'sleep has no "ms"'),
-        ("runner: {total_round: 1}\n" + REQUEST, 'runner has no "total_round" (did you mean "total_rounds"?'),
         ("runner: {no_warm: 5}\n" + REQUEST, '"no_warm" must be true or false, not 5'),
         ("runner: 1\n" + REQUEST, '"runner" must be a mapping'),
         ("variables: [{name: a, type: sequnce}]\n" + REQUEST, 'unknown type of a variable: "sequnce" (did you mean'),
@@ -90,7 +82,6 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
             "variables: [{name: a, type: uuid}, {name: a, type: uuid}]\n" + REQUEST,
             'the variable "a" is defined twice',
         ),
-        ("requests: [{request: {method: HEAD, url: /}}]\n", 'loadgen.yml:1: the method "HEAD" cannot be sent (known: '),
         ("requests: [{request: {method: GTE, url: /}}]\n", '(did you mean "GET"?'),
         ("requests: [{request: 5}]\n", '"request" must be a mapping, not text'),
         ("runner: {total_rounds: $[[env.N]]}\n" + REQUEST, "not valid YAML"),
@@ -98,7 +89,6 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
             "runner:\n  total_rounds: $[[env.N]]\n" + REQUEST,
             "the environment variable N has no value (set it and add --env=N, or",
         ),
-        ("variables: [{name: a, type: range, form: 1}]\n" + REQUEST, 'a variable has no "form"'),
         ("env: [a]\n" + REQUEST, '"env" must be a mapping'),
         ("a: [1\n", "loadgen.yml:2: not valid YAML"),
         ("a: 1\n\tb: 2\n", "loadgen.yml:2: not valid YAML: a tab indents this line"),
@@ -109,6 +99,54 @@ def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
         open_loadgen(write(tmp_path, text)).read({})
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "requests:\n  - request:\n      methd: GET\n      url: /\n",
+            'loadgen.yml:3: a request has no "methd": read past (did you mean "method"?)',
+        ),
+        ("requests: [{request: {has_variable: true, url: /}}]\n", 'a request has no "has_variable": read past'),
+        ("requests: [{request: {url: /, basic_auth: {user: a}}}]\n", 'basic_auth has no "user": read past'),
+        ("requests: [{request: {url: /}, assert_dsl: x}]\n", 'an element of requests has no "assert_dsl"'),
+        ("requests: [{request: {url: /}, sleep: {ms: 1}}]\n", 'sleep has no "ms": read past'),
+        (
+            "runner: {total_round: 1}\n" + REQUEST,
+            'runner has no "total_round": read past (did you mean "total_rounds"?)',
+        ),
+        ("runner: {skip_invalid_assert: true}\n" + REQUEST, "runner: skip_invalid_assert: without effect"),
+        ("variables: [{name: a, type: range, form: 1}]\n" + REQUEST, 'a variable has no "form": read past'),
+        ("requests: [{request: {url: /}, assert: {exists: [a], url: /}}]\n", 'an assert has no "url": read past'),
+        ("pipeline: []\n" + REQUEST, "pipeline: without effect"),
+        (
+            "requests:\n  - request:\n      url: /a\n      url: /b\n",
+            'loadgen.yml:4: the key "url" stands here a second time: this one counts',
+        ),
+    ],
+)
+def test_what_loadgen_reads_past_is_a_notice(tmp_path: Path, text: str, said: str) -> None:
+    (warning,) = open_loadgen(write(tmp_path, text)).read({}).warnings
+    assert said in warning
+
+
+def test_the_last_of_two_equal_keys_counts(tmp_path: Path) -> None:
+    text = "env: {A: x}\nenv: {A: y}\nrequests: [{request: {url: /a, url: '/$[[env.A]]'}}]\n"
+    file = open_loadgen(write(tmp_path, text)).read({})
+    assert file.requests[0].url == "/$[[env.A]]"
+    assert file.environment.value("A") == "y"
+
+
+def test_a_list_of_the_environment_is_json(tmp_path: Path) -> None:
+    file = open_loadgen(write(tmp_path, "env: {A: [x, 1], B: {k: true}}\n" + REQUEST)).read({})
+    assert (file.environment.value("A"), file.environment.value("B")) == ('["x",1]', '{"k":true}')
+
+
+def test_a_sleep_alone_stands_where_it_does(tmp_path: Path) -> None:
+    sleep = "{sleep: {sleep_in_milli_seconds: 50}}"
+    file = open_loadgen(write(tmp_path, f"requests: [{sleep}, {{request: {{url: /}}}}, {sleep}]")).read({})
+    assert [each if isinstance(each, int) else each.url for each in file.elements] == [50, "/", 50]
 
 
 def test_texts_are_read_as_they_are_written(tmp_path: Path) -> None:
@@ -126,8 +164,7 @@ requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, heade
     ("name", "said"),
     [
         ("missing.yml", "cannot be read: No such file or directory"),
-        ("bulk.dsl", "bulk.dsl\" is no YAML file (esbench reads Loadgen's YAML"),
-        ("loadgen.txt", "is no YAML file (it ends in .yml)"),
+        ("loadgen.txt", "is no file of Loadgen (it ends in .yml, or of the DSL in .dsl)"),
     ],
 )
 def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:

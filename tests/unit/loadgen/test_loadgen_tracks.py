@@ -240,7 +240,7 @@ requests: [{request: {method: PUT, url: http://a/, body: "$[[v]]"}}]
     (request,) = first_requests(tmp_path, converted(tmp_path, text))
     assert request.endswith('\r\n\r\n{"t":"a\u2028b"}')
     (tmp_path / "v.txt").write_bytes(b"\xe4\n")
-    with pytest.raises(EsbenchError, match=r"v\.txt is no text in UTF-8"):
+    with pytest.raises(EsbenchError, match="line 1 is no text in UTF-8"):
         first_requests(tmp_path, converted(tmp_path, text))
 
 
@@ -353,9 +353,12 @@ requests:
     assert [each["name"] for each in task.operation.params["requests"]] == ["get-x", "post-bulk", "post-bulk-2"]
     (task,) = challenge(tmp_path, text, requests=11, rate=100, clients=3).tasks
     assert task.schedule.rate is not None
-    assert (task.requests, task.schedule.rate.value, task.clients) == (2, 25, 3)
+    assert (task.requests, task.schedule.rate.value, task.clients) == (11, 100, 3)
     (task,) = challenge(tmp_path, text, rounds=7).tasks
-    assert task.iterations == 7
+    assert (task.iterations, task.requests, task.time_period_s) == (None, None, None)
+    assert task.operation.params["turns"] == 7
+    (task,) = challenge(tmp_path, "requests: [{request: {url: http://a/x}}]", rounds=7).tasks
+    assert (task.iterations, task.operation.params.get("turns")) == (7, None)
 
 
 @pytest.mark.parametrize(
@@ -404,3 +407,33 @@ def test_what_cannot_be_raced_is_one_line(tmp_path: Path, text: str, said: str) 
         converted(tmp_path, text)
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
+
+
+def test_pauses_alone_a_fragment_and_the_method_head(tmp_path: Path) -> None:
+    text = """
+requests:
+  - request: {method: HEAD, url: "http://a/x?q=1#part"}
+  - sleep: {sleep_in_milli_seconds: 50}
+  - request: {url: "/y#part"}
+"""
+    (task,) = challenge(tmp_path, text.replace("/y", "http://a/y")).tasks
+    assert [
+        (each.get("method"), each.get("path"), each.get("pause")) for each in task.operation.params["requests"]
+    ] == [
+        ("HEAD", "/x?q=1", None),
+        (None, None, "50ms"),
+        ("GET", "/y", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"a\n\xd6\xd0\n", "line 2 is no text in UTF-8"), (b"\n \n", "is empty")]
+)
+def test_a_fault_of_a_file_of_values_names_it(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "words.txt").write_bytes(content)
+    text = "variables:\n- {name: v, type: file, path: words.txt}\nrequests: [{request: {url: 'http://a/$[[v]]'}}]"
+    with pytest.raises(TrackError) as caught:
+        converted(tmp_path, text)
+    assert f'{tmp_path / "words.txt"}" of values of "v"' in str(caught.value)
+    assert said in str(caught.value)
+    assert "loadgen.yml:2" in str(caught.value)

@@ -262,7 +262,7 @@ def test_what_cannot_stand_in_a_composite_is_told() -> None:
     assert failure("search").startswith('a request needs an "operation-type", or is a {"stream": [...]}, not search')
     assert failure({"stream": "a"}) == 'a "stream" must be a list of requests'
     assert failure(raw("/a", method="GTE")) == (
-        'request "a": unknown method "GTE" (one of GET, POST, PUT, DELETE, PATCH)'
+        'request "a": unknown method "GTE" (one of GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS)'
     )
     assert failure({"stream": [{**paged, "with-point-in-time-from": "open"}]}) == (
         'request "paginated-search": no open-point-in-time named "open" comes before (there are none)'

@@ -183,7 +183,7 @@ async def test_a_merge_is_polled_until_it_is_done() -> None:
     running = '{"completed":false,"task":{"node":"n","id":7,"action":"indices:admin/forcemerge"}}'
     done = '{"completed":true,"task":{"id":7},"response":{"_shards":{"total":2,"successful":2,"failed":0}}}'
     asked = session('{"task":"n:7"}', running, running, done)
-    assert await script("force-merge", POLLING).run(asked) == GOOD
+    assert await script("force-merge", POLLING, dialect=ES8).run(asked) == GOOD
     assert asked.asked == ["POST /orders/_forcemerge", *["GET /_tasks/n:7"] * 3]
     assert asked.queries[0] == {"max_num_segments": 1, "wait_for_completion": "false"}
 
@@ -191,15 +191,22 @@ async def test_a_merge_is_polled_until_it_is_done() -> None:
 async def test_a_polled_merge_that_failed_is_a_failure() -> None:
     failed = '{"completed":true,"error":{"type":"illegal_state_exception","reason":"disk full"}}'
     with pytest.raises(RequestFailed, match="force-merge failed: disk full"):
-        await script("force-merge", POLLING).run(session('{"task":"n:7"}', failed))
+        await script("force-merge", POLLING, dialect=ES8).run(session('{"task":"n:7"}', failed))
     shard_failed = '{"completed":true,"response":' + FAILED_SHARD + "}"
-    verdict = await script("force-merge", POLLING).run(session('{"task":"n:7"}', shard_failed))
+    verdict = await script("force-merge", POLLING, dialect=ES8).run(session('{"task":"n:7"}', shard_failed))
     assert (verdict.error, verdict.example) == ("shard failures", "1 of 2 shards failed: disk full")
 
 
-async def test_a_server_that_cannot_merge_in_the_background_is_told() -> None:
+@pytest.mark.parametrize("dialect", [ES5, ES6, Dialect("elasticsearch", (8, 0)), Dialect("opensearch", (2, 6))])
+async def test_a_version_that_cannot_merge_in_the_background_is_asked_and_waited_for(dialect: Dialect) -> None:
+    asked = session(SHARDS)
+    assert await script("force-merge", POLLING, dialect=dialect).run(asked) == GOOD
+    assert (asked.asked, asked.queries) == (["POST /orders/_forcemerge"], [{"max_num_segments": 1}])
+
+
+async def test_a_merge_in_the_background_without_a_task_is_told() -> None:
     with pytest.raises(RequestFailed, match="use mode blocking"):
-        await script("force-merge", POLLING).run(session(SHARDS))
+        await script("force-merge", POLLING, dialect=ES8).run(session(SHARDS))
 
 
 # index-stats

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from esbench.measure.verdict import GOOD, Verdict
+from esbench.measure.verdict import GOOD, REFUSED, Details, Verdict
 from esbench.operations.replies import (
     CREATED,
     UPDATED,
@@ -211,7 +211,7 @@ def test_a_refused_bulk_acknowledges_nothing() -> None:
         '"type":"circuit_breaking_exception","reason":"[parent] Data too large","durability":"TRANSIENT"},"status":429}'
     )
     assert judge_bulk(429, body.encode(), 500) == Verdict(
-        0, "HTTP 429 circuit_breaking_exception", "[parent] Data too large"
+        0, "HTTP 429 circuit_breaking_exception", "[parent] Data too large", details=Details({REFUSED: 500})
     )
     assert judge_bulk(200, b"not json", 500).error == "bad response"
 

@@ -146,7 +146,7 @@ def test_headers_of_a_raw_request_are_its_own() -> None:
         ({}, 'operation type "raw-request" needs "path": the path, beginning with /'),
         ({"path": "_search"}, '"path" must begin with "/": "_search"'),
         ({"path": 5}, '"path" must be text, not 5 (write "5")'),
-        ({"path": "/", "method": "GTE"}, 'unknown method "GTE" (one of GET, POST, PUT, DELETE, PATCH)'),
+        ({"path": "/", "method": "GTE"}, 'unknown method "GTE" (one of GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS)'),
         ({"path": "/", "ignore": ["4xx"]}, "\"ignore\" takes statuses, say 404, not '4xx'"),
         ({"path": "/a b"}, "a path cannot contain white space: '/a b' (say %20)"),
         ({"path": "/", "headers": {"A": "b\nc"}}, "HTTP cannot carry the header 'A': 'b\\nc'"),

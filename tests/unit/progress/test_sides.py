@@ -23,6 +23,7 @@ from esbench.progress.sides import SideProgress, Sides
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.corpora import CorpusJobs
 from esbench.record.model import TaskResult
+from esbench.telemetry.device import Reading
 
 STRETCH = 2.1
 GET = task("get", time_period_s=20.0)
@@ -255,6 +256,19 @@ def test_the_view_has_a_line_for_each_side(clock: Clock) -> None:
         "  baseline                                      1000 ops/s  1.000  1.000      0",
         "  contender           +10.0 % [+10.0, +10.0]    1100 ops/s  1.000  1.000      0",
     ]
+
+
+def test_servers_that_sides_share_are_shown_once(clock: Clock) -> None:
+    progress = LiveProgress(clock=clock)
+    races = raced(progress)
+    at_once(races, "arrive", "begin", "measure")
+    for race in races:
+        race.side.read("nodes", Reading("node-0", "jvm", {"heap_used_percent": 41.0}))
+    assert view(progress, [race.side for race in races], 100, 24)[0].split("  ")[-1] == "server: heap 41 %"
+    for number, race in enumerate(races):
+        race.side.hosts = (f"http://127.0.0.1:{number}",)
+    own = "baseline server: heap 41 %; contender server: heap 41 %"
+    assert view(progress, [race.side for race in races], 100, 24)[0].endswith(own)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10])

@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.parser import text_string_to_metric_families
-from races import GOLDEN, as_counted, golden_race, keep, task_of, with_task
+from races import GOLDEN, as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
@@ -108,7 +108,8 @@ def test_requests_that_timed_out_are_exported_as_long_as_they_took_at_least(
 
 
 def test_a_row_for_each_second_of_a_task(seconds: list[SecondLine]) -> None:
-    rows = list(csv.DictReader(io.StringIO(table(golden_race(), seconds))))
+    every = list(csv.DictReader(io.StringIO(table(golden_race(), seconds))))
+    rows = [row for row in every if row["second"]]
     assert [(row["task"], row["phase"], row["second"]) for row in rows] == [
         (line.task, line.phase, str(line.second)) for line in seconds
     ]
@@ -117,6 +118,22 @@ def test_a_row_for_each_second_of_a_task(seconds: list[SecondLine]) -> None:
     assert (stalled["due"], stalled["errors"], stalled["backlog"]) == ("392", "2", "8")
     assert float(stalled["latency_p99_ms"]) == pytest.approx(595, rel=0.02)
     assert float(stalled["service_time_p99_ms"]) < 3
+
+
+def test_requests_of_a_sequence_have_a_row_and_an_interval_each(seconds: list[SecondLine], tmp_path: Path) -> None:
+    seconds = [*seconds, replace(seconds[0], task="read-after-write")]
+    rows = [row for row in csv.DictReader(io.StringIO(table(golden_race(), seconds))) if not row["second"]]
+    (task,) = [each for each in golden_race().tasks if each.name == "read-after-write"]
+    parts = {f"{task.name}/{part.name}": part for part in task.requests_by_name}
+    assert [(row["task"], row["phase"], int(row["requests"]), int(row["errors"])) for row in rows] == [
+        (name, "measurement", part.requests, part.errors) for name, part in parts.items()
+    ]
+    for row in rows:
+        assert 0 < float(row["service_time_p50_ms"]) <= float(row["service_time_max_ms"])
+        assert float(row["throughput_per_s"]) == pytest.approx(task.throughput.mean, rel=0.01)
+    found = {each.get_tag(): each for each in intervals(tmp_path, interval_log(golden_race(), seconds))}
+    for name in parts:
+        assert found[f"{name}/service_time"].get_total_count() > 0
 
 
 def test_what_was_not_measured_is_empty(seconds: list[SecondLine]) -> None:
@@ -236,9 +253,10 @@ def test_a_damaged_histogram_of_a_record_is_named() -> None:
 @pytest.fixture
 def race(esbench_home: Path) -> str:
     record = golden_race()
-    keep(esbench_home, as_counted(record, SERIES / "seconds.jsonl"))
+    folder = RaceStore(esbench_home).create(record.race_id)
     for file in SERIES.iterdir():
-        shutil.copy(file, RaceStore(esbench_home).folder(record.race_id).path)
+        shutil.copy(file, folder.path)
+    folder.save(as_counted(record, SERIES / "seconds.jsonl"))
     return record.race_id
 
 
@@ -285,7 +303,7 @@ def test_a_file_says_its_format_by_its_suffix(race: str, tmp_path: Path, capsys:
         (["--csv", "--json"], "--csv and --json: one format at a time"),
         (["--csv", "--metrics-buckets=1,2"], "--metrics-buckets: --csv has no buckets"),
         (["--prometheus", "--metrics-buckets=fast"], "--metrics-buckets"),
-        (["--csv", "--output=/no/such/folder/x.csv"], "--output=/no/such/folder/x.csv: cannot be written"),
+        (["--csv", "--output=/dev/null/folder/x.csv"], "--output=/dev/null/folder/x.csv: cannot be written"),
     ],
 )
 def test_wrong_usage_is_one_line(

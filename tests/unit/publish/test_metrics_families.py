@@ -229,8 +229,14 @@ def test_every_sample_of_both_text_formats_is_read_back(following: FollowedRace)
 
 
 def test_every_metric_is_documented(following: FollowedRace) -> None:
-    following.second("paced", second(0, 1, errors=1))
+    counted = second(0, 1, errors=1)
+    counted.tally.part("get").service_time.add(1_000_000)
+    counted.tally.part("created").requests = 5  # documents
+    following.second("paced", counted)
     following.worker_ticked(0, Usage(1, 1), 1)
+    assert {s.labels["request"] for f in Samples(following).families for s in f.samples if "_named_" in s.name} == {
+        "get"
+    }
     page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
     rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
     telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]

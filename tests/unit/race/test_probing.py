@@ -122,6 +122,9 @@ def test_a_probe_ends_when_it_is_certain_but_not_the_one_that_holds_the_result()
     assert not seen(search).cut_short
 
 
+LAG = "driver lag is 60% of p99"
+
+
 @pytest.mark.parametrize(
     ("check", "void"),
     [
@@ -134,6 +137,22 @@ def test_a_probe_whose_driver_was_the_limit_is_void(check: Check, void: str) -> 
     search = Search(PROBE, PROBE)
     step = search.next()
     search.end(step, checks=(check,))
+    assert seen(search).void == void
+
+
+@pytest.mark.parametrize(
+    ("late", "unsent", "missed", "void"),
+    [(5, 0, False, ""), (900, 0, False, LAG), (5, 1, False, LAG), (5, 0, True, LAG)],
+)
+def test_a_probe_that_held_its_rate_counts_though_the_driver_was_late(
+    late: int, unsent: int, missed: bool, void: str
+) -> None:
+    """Lag only adds to latency: what held with it holds without."""
+    search = Search(PROBE, PROBE)
+    step = search.next()
+    search.second(step, 0, 3000, 3000 - late)
+    rate = (Check("target-rate", "unusable", "only 80% of the rate"),) if missed else ()
+    search.end(step, unsent=unsent, checks=(Check("driver-lag", "unusable", LAG), *rate))
     assert seen(search).void == void
 
 

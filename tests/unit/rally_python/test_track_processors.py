@@ -370,6 +370,11 @@ def test_preparing_that_means_nothing_is_one_line(tmp_path: Path, prepare: str, 
         ("return ['too deep', 'too wide']", 'challenge "first": too deep; too wide'),
         ("return False", None),
         ("return 5", 'the validator of challenge "first" returned 5 (it returns what is wrong: text, a list of it)'),
+        (
+            "import esrally.exceptions as e; raise e.TrackConfigError('too old')",
+            'challenge "first": too old',
+        ),
+        ("return None if type(track) is dict and track == {} else 'no parameters'", None),
         ("raise ValueError('no')", 'the validator of challenge "first" failed with ValueError: no'),
     ],
 )

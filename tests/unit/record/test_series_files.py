@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from races import golden_race, task_of
@@ -83,6 +84,24 @@ def test_every_histogram_of_a_task_is_listed() -> None:
     `completed_at` has no durations."""
     counted_in = {each.name for each in fields(Tally) if isinstance(getattr(Tally(), each.name), Counts)}
     assert counted_in == {*HISTOGRAMS, "punctual", "completed_at"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "figure"),
+    [({}, "x"), ({}, [1]), ({}, 10**400), ({"of": 1.5}, 1), ({"group": None}, 1), ({"gauges": ("load", 2)}, 1)],
+)
+def test_a_reading_that_could_not_be_read_again_is_not_written(
+    changes: dict[str, Any], figure: Any, tmp_path: Path
+) -> None:
+    folder = RaceFolder(tmp_path)
+    writer = TelemetryWriter(folder.append_telemetry)
+    node = Columns("nodes", "node-0", "os", ("load",), ("cpu_ms",))
+    with pytest.raises((ValueError, TypeError)):
+        writer.add(replace(node, **changes), 1.5, (figure, *((1, 2) if "gauges" in changes else (1,))))
+    writer.add(node, 2.5, (0.25, 340))
+    assert put_together(read_telemetry_lines(folder.telemetry_file)) == (
+        Series("nodes", "node-0", "os", (2.5,), {"load": (0.25,)}, {"cpu_ms": (340.0,)}),
+    )
 
 
 def test_readings_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from races import golden_race, keep
 
 from esbench.errors import RecordError, UsageError
+from esbench.record.locks import RaceLock
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore, check_race_id, new_race_id
 
@@ -221,6 +222,25 @@ def test_last_is_never_an_older_race_because_the_newest_is_damaged(store: RaceSt
     store.create("bad").record_file.write_text("{")
     with pytest.raises(RecordError, match="bad"):
         store.load("last")
+
+
+def test_last_passes_over_races_that_are_running_and_names_them(store: RaceStore) -> None:
+    said: list[str] = []
+    store = RaceStore(store.home, said.append)
+    for number, (race_id, status) in enumerate([("good", "complete"), ("died", "running"), ("runs", "running")]):
+        keep(store.home, golden_race(race_id=race_id, status=status, started_at=f"2026-11-21T1{number}:00:00Z"))
+    with RaceLock(store.home, "runs"):
+        assert store.resolve("last") == "died"  # its process is gone: it has ended
+        assert said == ['"last" is race died: runs is running']
+    assert store.resolve("last") == "runs"
+    assert len(said) == 1
+
+
+def test_last_while_the_only_race_is_running_says_so(store: RaceStore) -> None:
+    keep(store.home, golden_race(race_id="runs", status="running"))
+    with RaceLock(store.home, "runs"), pytest.raises(UsageError) as caught:
+        store.resolve("last")
+    assert str(caught.value).endswith("has ended yet (name one that runs: runs)")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

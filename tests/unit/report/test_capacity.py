@@ -60,14 +60,14 @@ SO_FAR = "as far as was found when the time was over"
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (FoundCapacity("precise", 817.4, 797.2, 838.0), f"carries 817/s [797, 838] with p99 < 50 ms; {AT_839}"),
+        (FoundCapacity("precise", 817.4, 797.2, 838.0), f"carries 817/s with p99 < 50 ms (797 to 838); {AT_839}"),
         (
             FoundCapacity("cliff", 819.0, 800.0, 839.0),
             f"carries 800/s with p99 < 50 ms, and not 839/s: it is a cliff; {AT_839}",
         ),
         (
             FoundCapacity("out of time", 819.0, 750.0, math.inf, curves=(CURVE,)),
-            f"carries about 819/s [750, no upper end] with p99 < 50 ms, {SO_FAR}; {AT_839}",
+            f"carries about 819/s with p99 < 50 ms (750 to no upper end), {SO_FAR}; {AT_839}",
         ),
         (
             FoundCapacity("out of time", 800.0, 800.0, 839.0),
@@ -109,13 +109,13 @@ def test_a_steep_search_without_an_interval_would_take_longer(low: float, high: 
 
 def test_a_share_within_a_time_is_carried_in_plain_words() -> None:
     found = FoundCapacity("precise", 760.0, 740.0, 780.0, curves=(CURVE,))
-    assert "carries 760/s [740, 780] with 99 % within 50 ms" in said(found, "within 50 ms >= 99 %")
+    assert "carries 760/s with 99 % within 50 ms (740 to 780)" in said(found, "within 50 ms >= 99 %")
 
 
 def test_a_flat_search_with_an_interval_says_about_how_much_it_is() -> None:
     better = "to know it better would take longer than the budget"
     assert said(FoundCapacity("flat", 760.0, 700.0, 830.0, curves=(CURVE,))).startswith(
-        f"get-by-id carries about 760/s [700, 830] with p99 < 50 ms: {better}; "
+        f"get-by-id carries about 760/s with p99 < 50 ms (700 to 830): {better}; "
     )
 
 
@@ -168,7 +168,9 @@ def test_tasks_beside_it_and_all_objectives_are_in_the_sentence() -> None:
     search = replace(record.capacity, beside={"bulk": 20.0})
     text = sentence(shown_of(replace(record, capacity=search)))
     assert text.startswith("get-by-id (beside bulk at 20/s) carries 4,210/s")
-    assert " with p99 < 50 ms and errors < 0.1 %; at 839/s" in said(replace(PRECISE, high_per_s=810.0), P99, ERRORS)
+    assert " with p99 < 50 ms and errors < 0.1 % (4,050 to 810); at 839/s" in said(
+        replace(PRECISE, high_per_s=810.0), P99, ERRORS
+    )
 
 
 def test_the_short_summary_has_the_search_for_its_tasks() -> None:
@@ -179,7 +181,7 @@ def test_the_short_summary_has_the_search_for_its_tasks() -> None:
 
 
 SHORT = """\
-get-by-id carries 4,210/s [4,050, 4,330] with p99 < 50 ms; at 4,600/s 12 % are
+get-by-id carries 4,210/s with p99 < 50 ms (4,050 to 4,330); at 4,600/s 12 % are
   late: the CPU of a node is at its limit
 Rate/s  Stage    Late %   from      to  p50 ms   p99 ms  Reached/s  Verdict
 ------  -------  ------  -----  ------  ------  -------  ---------  ---------
@@ -426,7 +428,7 @@ def test_a_rate_that_a_probe_did_not_reach_is_no_fault_of_the_race() -> None:
 def test_the_page_begins_with_the_result_and_has_charts() -> None:
     page = race_page(usual(), (), ())
     text = text_of(page)
-    assert "get-by-id carries 4,210/s [4,050, 4,330] with p99 &lt; 50 ms" in text
+    assert "get-by-id carries 4,210/s with p99 &lt; 50 ms (4,050 to 4,330)" in text
     assert text.index("carries 4,210/s") < text.index("Latency over the rate") < text.index("Probes")
     assert "Requests late over the rate: p99 &lt; 50 ms" in text
     assert "Some figures must not be used" not in text
@@ -505,7 +507,7 @@ def test_commands_show_list_and_export_a_search(
     assert "Capacity" not in printed("list", "races")
     record = usual(race_id="searched")
     keep(tmp_path, record)
-    assert "get-by-id carries 4,210/s [4,050, 4,330] with p99 < 50 ms" in printed("list", "races")
+    assert "get-by-id carries 4,210/s with p99 < 50 ms (4,050 to 4,330)" in printed("list", "races")
     keep(tmp_path, usual(None, race_id="begun"))
     assert "the search has not ended" in printed("list", "races")
     listed = {race["race_id"]: race["capacity"] for race in json.loads(printed("list", "races", "--format=json"))}

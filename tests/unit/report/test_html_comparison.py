@@ -120,7 +120,7 @@ def test_single_races_have_no_chart_of_rounds_and_say_why_there_is_no_verdict() 
     one, other = golden_race(), golden_race(race_id="other")
     page = comparison_page(compare(Side("one", (one,)), [Side("other", (other,))]))
     assert {title.partition(" of ")[0] for title in titles(page)} == {"Percentiles"}
-    assert re.fullmatch(r"No verdict, .* rows: .*few events \(\d+\).*: the table says why", words(page)[-1])
+    assert re.fullmatch(r"! not judged, .* rows: .*too few requests.* \(\d+\).*: the table says which", words(page)[-1])
 
 
 def test_several_contenders_have_their_charts_each_and_one_table() -> None:
@@ -157,7 +157,7 @@ def test_what_must_not_differ_stands_at_the_top_and_its_reason_once() -> None:
     other = replace(contender, records=tuple(replace(record, seed=7) for record in contender.records))
     forbidden, unusable = words(comparison_page(compare(baseline, [other], CompareOptions(seconds=seconds))))[1:]
     assert forbidden.startswith("Must not differ, but does: seed ")
-    assert unusable == "! not usable, all 2 rows: not comparable: seed"
+    assert unusable == "! not judged, all 2 rows: not comparable: seed (--allow=seed)"
     allowed = words(comparison_page(compare(baseline, [other], CompareOptions(seconds=seconds, allow=("seed",)))))
     assert allowed[1].startswith("Differs, as was allowed: seed ")
 
@@ -281,13 +281,15 @@ def test_the_command_writes_the_page_and_prints_as_ever(
     keep(esbench_home, golden_race(race_id="one"))
     keep(esbench_home, golden_race(race_id="other"))
     file = tmp_path / "comparison.html"
+    (tmp_path / "no").touch()
     assert run(["compare", "--baseline=one", "--contender=other", f"--html={file}"]) == 0
-    assert "Mean throughput" in capsys.readouterr().out
+    assert "esbench compare one other --all" in capsys.readouterr().out
     assert file.read_text().startswith("<!DOCTYPE html>")
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_line(
     esbench_home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "no").touch()
     assert run(["compare", "--baseline=one", "--contender=other", f"--html={tmp_path / 'no' / 'x.html'}"]) == 2
-    assert "its folder does not exist" in capsys.readouterr().err
+    assert "cannot be written: " in capsys.readouterr().err

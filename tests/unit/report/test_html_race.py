@@ -274,9 +274,12 @@ def test_report_writes_the_page_of_a_race(raced: Path, tmp_path: Path, capsys: p
     [
         (["report", "last"], "--html"),
         (["report", "last", "--html", "."], "is a folder"),
-        (["report", "last", "--html", "no/where.html"], "its folder does not exist"),
-        (["race", "--track=orders", "--html", "no/where.html"], "its folder does not exist"),
-        (["race", "--track=orders", "--rounds=2", "--html", "no/a.html"], "its folder does not exist"),
+        (["report", "last", "--html", "/dev/null/where.html"], "cannot be written: "),
+        (["race", "--track=orders", "--html", "/dev/null/where.html"], "cannot be written: "),
+        (
+            ["race", "--track=orders", "--rounds=2", "--html", "/dev/null/no/a.html"],
+            "no folder can be made in /dev/null",
+        ),
     ],
 )
 def test_a_page_that_cannot_be_written_is_wrong_usage(

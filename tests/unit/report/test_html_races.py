@@ -172,7 +172,7 @@ def reported(home: Path, texts: Sequence[str]) -> tuple[Side, ...]:
         (["alone"], {"alone": ["alone"]}),
         (["last", "thrice-1"], {"alone": ["alone"], "thrice-1": ["thrice-1"]}),
         (["thrice"], {"thrice": ["thrice-1", "thrice-2", "thrice-3"]}),
-        (["due"], {"ours": ["duel-2"], "theirs": ["duel-1", "duel-3"]}),
+        (["duel"], {"ours": ["duel-2"], "theirs": ["duel-1", "duel-3"]}),
         (["duel:theirs"], {"duel:theirs": ["duel-1", "duel-3"]}),
         (["duel-1", "duel:ours"], {"duel-1": ["duel-1"], "duel-2": ["duel-2"]}),
         (["alone,thrice-3"], {"alone,thrice-3": ["thrice-3", "alone"]}),

@@ -20,7 +20,7 @@ from esbench.record.model import Check, CheckKind, CorpusFacts, ErrorKind, Named
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
 from esbench.report.lists import race_list
-from esbench.report.race_summary import summary
+from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import COMPARISON_FORMATS, FORMATS, names, render
 from esbench.report.table_model import Above, Column, Interval, ReportDocument, Section, Table
 from esbench.report.text import cell_text
@@ -285,7 +285,7 @@ def test_json_has_facts_rows_and_warnings() -> None:
     assert document["facts"]["Parameters"] == {"number_of_shards": 24, "secret_token": "<hidden>"}
     p50 = {"metric": "p50 service time", "task": "get-by-id", "value": 1.4, "unit": "ms", "unusable": False}
     assert p50 in document["rows"]
-    assert [warning["unusable"] for warning in document["warnings"]].count(True) == 1
+    assert [warning["unusable"] for warning in document["warnings"]].count(True) == 2
 
 
 def test_an_unknown_format_is_refused() -> None:
@@ -346,7 +346,7 @@ def line_of(text: str, metric: str) -> str:
 
 def test_a_comparison_has_rallys_columns_and_what_differs_above() -> None:
     other = golden_race(race_id="contender", track_params={"number_of_shards": 5, "secret_token": "<hidden>"})
-    header, table, footer = render(comparison(two_races(golden_race(), other)), "text").split("\n\n")
+    _, header, table, footer = render(comparison(two_races(golden_race(), other)), "text").split("\n\n")
     assert header.splitlines()[-1].split() == ["param", "number_of_shards", "24", "5"]
     titles = ["Metric", "Task", "Baseline", "Contender", "Diff", "Unit", "Diff", "%", "95%", "CI", "Verdict"]
     assert table.splitlines()[1].split() == titles
@@ -547,3 +547,13 @@ def test_a_race_without_failed_checks_has_none_to_name() -> None:
     fine = (Check("driver-lag", "ok", "driver lag p99 0.18 ms"),)
     bulk = replace(task_of(golden_race(), "bulk"), checks=fine)
     assert failed_checks(golden_race(tasks=(bulk,))) == ""
+
+
+def test_warnings_of_a_race_are_grouped_by_remedy_and_at_most_four_lines() -> None:
+    warnings = ("a: late (more cores)", "b: later (more cores)", "c: slow (less)", "d: cold", "e: hot", "f: wet")
+    record = replace(golden_race(), warnings=warnings, tasks=())
+    texts = [notice.text for notice in short_summary(record).notices if not notice.note]
+    assert texts[:2] == ["a: late; b: later (more cores)", "c: slow (less)"]
+    assert len(texts) == 4
+    assert texts[-1] == "2 more warnings: --all prints them"
+    assert "f: wet" in [notice.text for notice in summary(record).notices]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+import pytest
 from races import golden_race, task_of
 
 from esbench.record.model import Check, RaceRecord, RateStage
@@ -102,3 +103,24 @@ def test_every_format_but_csv_has_them_beside_the_summary() -> None:
     assert [row["clients"] for row in section["rows"]] == [8, 16]
     assert section["title"] == "get-by-id, closed loop"
     assert "Clients" not in render(document, "csv")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"params_digest": "another"},
+        {"operation_type": "search"},
+        {"cluster": "another"},
+        {"think_time_s": 1.0},
+        {"schedule": "poisson"},
+        {"ramp_up_s": 5.0},
+    ],
+)
+def test_tasks_that_differ_in_more_than_their_clients_are_no_sweep(other: dict[str, Any]) -> None:
+    assert sweeps(with_tasks_like("get-by-id", {"clients": 8}, {"clients": 16, **other})) == ()
+
+
+@pytest.mark.parametrize("other", [{"params_digest": "another"}, {"clients": 3}, {"target_unit": "docs"}])
+def test_tasks_that_differ_in_more_than_their_rates_are_no_sweep(other: dict[str, Any]) -> None:
+    rates = [{"target_rate_per_s": 1000.0, "clients": 2}, {"target_rate_per_s": 2000.0, "clients": 2, **other}]
+    assert sweeps(with_tasks_like("get-by-id-open", *rates)) == ()

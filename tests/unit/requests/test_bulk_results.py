@@ -130,7 +130,7 @@ def test_details_are_only_read_where_the_track_asks(documents: PreparedDocuments
     assert plain.exchanges[0].judge(200, reply(OK, OK, OK, OK), plain.draw()).details is None
     detailed = started(made(documents, detailed_results=True))
     verdict = detailed.exchanges[0].judge(200, reply(OK, OK, OK, REFUSED), detailed.draw())
-    assert verdict.details == Details({"created": 3}, 7)
+    assert verdict.details == Details({"created": 3, "refused": 1}, 7)
     assert (verdict.units, verdict.again_after_s) == (3, None)
 
 

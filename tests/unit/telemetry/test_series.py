@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from esbench.telemetry.series import Continued, SeriesOf
+from esbench.telemetry.spill import SpillFile
 
 
 def series(**counters: list[float | None]) -> SeriesOf:
@@ -133,3 +138,62 @@ def test_counters_of_different_things_are_apart() -> None:
     assert counters.of("node-0", "process", {"cpu": 5}) == {"cpu": 0}
     assert counters.of("node-1", "process", {"cpu": 100}) == {"cpu": 0}
     assert counters.of("node-0", "process", {"cpu": 7}) == {"cpu": 2}
+
+
+@pytest.fixture
+def spill_file(tmp_path: Path) -> Iterator[SpillFile]:
+    file = SpillFile(tmp_path)
+    yield file
+    file.clear()
+
+
+def in_memory_and_spilled(file: SpillFile, readings: int) -> tuple[SeriesOf, SeriesOf]:
+    """The same readings, of which the second series has most in a file; some are missing, a name comes late."""
+    drawn = random.Random(readings)
+    series = SeriesOf(), SeriesOf(overflow=file)
+    cpu, time_s = 0, 0.0
+    for number in range(readings):
+        cpu, time_s = cpu + drawn.randrange(900), time_s + drawn.uniform(0.1, 2)
+        gauges = {"heap": None if drawn.random() < 0.1 else drawn.random(), "late": number}
+        if number < readings // 2:
+            del gauges["late"]
+        for each in series:
+            each.add(time_s, gauges, {"cpu": None if number % 7 == 3 else cpu, "total": 1000.0 * number})
+    return series
+
+
+def said(of: SeriesOf, start_s: float, end_s: float) -> list[object]:
+    """All that can be asked for a span."""
+    return [
+        *(
+            getattr(of, ask)(name, start_s, end_s)
+            for ask in ("values", "mean", "peak")
+            for name in ("heap", "late", "x")
+        ),
+        *(of.last(name, at_s) for name in ("heap", "late", "x") for at_s in (start_s, end_s)),
+        *(getattr(of, ask)(name, start_s, end_s) for ask in ("rate", "gained", "peak_rate") for name in ("cpu", "x")),
+        *(getattr(of, ask)("cpu", "total", start_s, end_s) for ask in ("share", "peak_share")),
+    ]
+
+
+def test_series_of_many_readings_say_the_same_from_a_file(spill_file: SpillFile, tmp_path: Path) -> None:
+    whole, spilled = in_memory_and_spilled(spill_file, 3000)
+    assert len(spilled.blocks) == 5
+    assert len(spilled.times_s) < 520
+    drawn, end_s = random.Random(1), whole.times_s[-1]
+    for _ in range(12):
+        start_s, until_s = sorted((drawn.uniform(-9, end_s + 9), drawn.uniform(-9, end_s + 9)))
+        assert said(spilled, start_s, until_s) == said(whole, start_s, until_s)
+        inside = [of.inside(start_s, until_s) for of in (spilled, whole)]
+        assert said(inside[0], start_s - 5, until_s + 5) == said(inside[1], start_s - 5, until_s + 5)
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+
+
+@pytest.mark.parametrize("part", [-1.0, 0.1, 0.5, 0.9999, 2.0])
+def test_what_is_forgotten_leaves_nothing_in_the_file(part: float, spill_file: SpillFile) -> None:
+    whole, spilled = in_memory_and_spilled(spill_file, 1500)
+    moment_s = part * whole.times_s[-1]
+    for of in (whole, spilled):
+        of.forget_before(moment_s)
+    assert spilled == whole
+    assert spilled.blocks == ()

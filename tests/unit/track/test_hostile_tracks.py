@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,12 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("{% for a in range(1000000000) %}x{% endfor %}", "Range too big"),
+        ("{{ range(1000000000) | list }}", "more than 1024 MB of memory"),
+        (
+            "{% set a = [1] %}{% for i in range(60) %}{% set _ = a.extend(a) %}{% endfor %}",
+            "more than 1024 MB of memory",
+        ),
+        ("{% set a = [] %}{% set _ = a.append(a) %}{{ a | tojson }}", "Circular reference"),
         ("{{ 'x' * 90000000000 }}", "more than 1024 MB of memory"),
         ("{{ 'x'.center(40000000000) }}", "more than 1024 MB of memory"),
         ("{{ 10 ** 100000000000 }}", "too large"),
@@ -61,6 +67,17 @@ def test_a_track_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
 def test_a_template_that_takes_too_much_is_refused(tmp_path: Path, template: str, why: str) -> None:
     with pytest.raises(TrackError, match=why):
         load(track(tmp_path, template))
+
+
+@pytest.mark.parametrize(
+    "template", ["{% for a in range(N) %}{% endfor %}", "{{ range(N) | sum }}", "{{ 0.5 in range(N) }}"]
+)
+def test_a_walk_through_a_range_of_any_length_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str
+) -> None:
+    monkeypatch.setattr("esbench.track.rendering.limited", lambda: limited(cpu_s=0.2))
+    with pytest.raises(TrackError, match=r"more than 0\.2 s of CPU time"):
+        load(track(tmp_path, template.replace("N", "1000000000000")))
 
 
 def test_code_is_stopped_after_its_cpu_time() -> None:
@@ -80,16 +97,22 @@ def test_limits_end_with_their_code() -> None:
     "template", ["{% include '/etc/passwd' %}", "{% include '../secret.txt' %}", "{% include 'a/../../secret.txt' %}"]
 )
 def test_a_template_includes_no_file_from_elsewhere(tmp_path: Path, template: str) -> None:
-    (tmp_path / "secret.txt").write_text("hidden")
+    (tmp_path / "secret.txt").write_text("s3cret")
     with pytest.raises(TrackError, match="is outside of the folders of the track") as raised:
         load(track(tmp_path, template))
-    assert "hidden" not in str(raised.value)
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("pattern", ["../*.txt", "/etc/pass*"])
 def test_a_template_collects_no_file_from_elsewhere(tmp_path: Path, pattern: str) -> None:
-    (tmp_path / "secret.txt").write_text("hidden")
-    assert load(track(tmp_path, f"x{{{{ rally.collect(parts='{pattern}') }}}}")).description == "x"
+    (tmp_path / "secret.txt").write_text("s3cret")
+    helpers = "{% import 'rally.helpers' as helpers with context %}"
+    for number, call in enumerate(("rally.collect(parts='P')", "glob('P')", "helpers.collect('P')")):
+        template = f"{helpers}x{{{{ {call.replace('P', pattern)} }}}}"
+        with pytest.raises(TrackError, match=r"shop/track\.yml:2: .*is outside of the folders of the track") as raised:
+            load(track(tmp_path / str(number) / "..", template))
+        assert "s3cret" not in str(raised.value)
+        shutil.rmtree(tmp_path / "shop")
 
 
 def test_parts_are_collected_from_a_sister_folder_of_the_track(tmp_path: Path) -> None:
@@ -99,20 +122,56 @@ def test_parts_are_collected_from_a_sister_folder_of_the_track(tmp_path: Path) -
     assert load(path).description == "two"
 
 
-def test_a_track_may_use_files_of_the_tracks_beside_it(tmp_path: Path) -> None:
-    beside = tmp_path / "other"
-    beside.mkdir()
-    (beside / "text.txt").write_text("shared")
-    path = track(tmp_path, "{% include '../other/text.txt' %}")
-    with pytest.raises(TrackError, match="and of those beside it"):
-        load(path)
-    (beside / "track.yml").write_text("schedule: []")
+USES = [
+    "{% include 'P' %}",
+    "{{ rally.collect(parts='P') }}",
+    "{% for part in glob('P') %}{% include part %}{% endfor %}",
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_track_may_use_files_of_folders_beside_it(tmp_path: Path, use: str) -> None:
+    (tmp_path / "other" / "deep").mkdir(parents=True)
+    (tmp_path / "other" / "deep" / "text.txt").write_text("shared")
+    path = track(tmp_path, use.replace("P", "../other/deep/text.txt"))
     assert load(path).description == "shared"
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_track_may_use_files_of_its_git_repository(tmp_path: Path, use: str) -> None:
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "text.txt").write_text("shared")
+    path = track(tmp_path / "group", use.replace("P", "../../common/text.txt"))
+    with pytest.raises(TrackError, match="or in its Git repository"):
+        load(path)
+    (tmp_path / ".git").mkdir()
+    assert load(path).description == "shared"
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("secret", [".ssh/key.txt", ".git/key.txt", "other/.ssh/key.txt", "key.txt"])
+def test_hidden_folders_and_files_beside_the_track_are_not_read(tmp_path: Path, use: str, secret: str) -> None:
+    (tmp_path / secret).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / secret).write_text("s3cret")
+    with pytest.raises(TrackError, match="outside of the folders of the track") as raised:
+        load(track(tmp_path, use.replace("P", f"../{secret}")))
+    assert "hidden folders" in str(raised.value)
+
+
+def test_beside_a_track_in_a_home_folder_only_tracks_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "text.txt").write_text("own")
+    path = track(tmp_path, "{% include '../documents/text.txt' %}")
+    with pytest.raises(TrackError, match="a home folder do not count"):
+        load(path)
+    (tmp_path / "documents" / "track.yml").write_text("schedule: []")
+    assert load(path).description == "own"
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.txt"])
 def test_bodies_and_words_are_files_of_the_track(tmp_path: Path, name: str) -> None:
-    (tmp_path / "secret.txt").write_text("hidden")
+    (tmp_path / "secret.txt").write_text("s3cret")
     for number, place in enumerate(({"body": f", body: {name}"}, {"words": name})):
         with pytest.raises(TrackError, match="is outside of the folders of the track"):
             load(track(tmp_path / str(number), **place))

@@ -9,9 +9,9 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import UsageError
-from esbench.model import Objective, Schedule, Stage, Variable
+from esbench.model import Objective, Schedule, Stage, ThinkSpread, Variable
 from esbench.operations import builtin_operations
-from esbench.track.features import features_needed, finds_thai_words
+from esbench.track.features import finds_thai_words, needs_of
 from esbench.track.library import find_track
 from esbench.units import Rate
 
@@ -32,7 +32,13 @@ def one_task(tmp_path: Path, keys: str) -> object:
         ("iterations: 3", "is_time_based", False),
         ("time-period: 500ms", "time_period_s", 0.5),
         ("warmup-time-period: 5m", "warmup_time_s", 300.0),
+        ("time-period: 60, ramp-down-time-period: 30", "schedule", Schedule(ramp_down_s=30.0)),
         ("think-time: 100ms", "think_time_s", 0.1),
+        ("think-time: 100ms", "think_spread", None),
+        ("think-time: {from: 200ms, to: 1s}", "think_time_s", 0.6),
+        ("think-time: {from: 200ms, to: 1s}", "think_spread", ThinkSpread("uniform", 0.4)),
+        ("think-time: {mean: 1s, deviation: 0.25}", "think_spread", ThinkSpread("normal", 0.25)),
+        ("think-time: {mean: 2}", "think_spread", ThinkSpread("exponential", 2.0)),
         ("within-ms: [3, 50]", "within_ms", (3.0, 50.0)),
         ('objectives: ["p99<50ms", "p99 < 50 ms"]', "objectives", (Objective("percentile", "<", 50.0, 99.0),)),
         ('objectives: ["p99<50ms", "within 5ms>9%"], within-ms: [50, 3]', "limits_ms", (3.0, 5.0, 50.0)),
@@ -298,7 +304,7 @@ challenges:
 """,
     )
     track = load(root)
-    assert [features_needed(track, challenge, builtin_operations()) for challenge in track.challenges] == [
+    assert [tuple(needs_of(track, challenge, builtin_operations())) for challenge in track.challenges] == [
         ("percolator",),
         ("painless", "percolator"),
     ]

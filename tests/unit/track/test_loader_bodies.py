@@ -10,7 +10,7 @@ from track_files import load, write_track
 from esbench.errors import EsbenchError
 from esbench.model import DataStream, Template
 from esbench.operations import builtin_operations
-from esbench.track.features import features_needed, nodes_needed
+from esbench.track.features import needs_of, nodes_needed
 
 TRACK = """
 data-streams: [{name: logs-app}]
@@ -59,7 +59,7 @@ def test_documents_go_to_the_only_data_stream(tmp_path: Path) -> None:
 
 def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
     track = load(write_track(tmp_path, TRACK, **FILES), codec="x")
-    assert track.requires == ("language-analyzers",)
+    assert track.requires == ("data-streams", "language-analyzers")
     assert nodes_needed(track, track.challenges[0], builtin_operations()) == 3  # two replicas, and green is waited for
 
 
@@ -74,7 +74,7 @@ def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
 )
 def test_operations_say_what_a_node_must_be_able_to_do(tmp_path: Path, operation: str, feature: str) -> None:
     track = load(write_track(tmp_path, f"schedule: [{{operation: {operation}}}]\n"))
-    assert features_needed(track, track.challenges[0], builtin_operations()) == (feature,)
+    assert tuple(needs_of(track, track.challenges[0], builtin_operations())) == (feature,)
 
 
 def test_the_parameters_of_template_files_are_known(tmp_path: Path) -> None:

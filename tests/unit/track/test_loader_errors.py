@@ -229,7 +229,7 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
     [
         ("hello", 1, 'the track must be a mapping, not "hello"'),
         ("description: x", 1, "the track has no challenge"),
-        ("test_procedures: []", 1, 'has no challenge (rename "test_procedures" to "challenges")'),
+        ("test_procedures: []", 1, "has no challenge (esbench convert-workload DIR OUT makes a track of a workload)"),
         ("schedule: []", 1, "schedule must not be empty"),
         (
             "schedule:\n  - refresh\n",
@@ -444,3 +444,18 @@ def test_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (root / "track.yml").write_bytes(b"schedule: \xff")
     with pytest.raises(TrackError, match=r"track.yml: is not UTF-8 text \(byte 10\)"):
         load(root)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("clients: {{ clients }}", 'must be a whole number, not "10k" (it is the value of --track-params=clients)'),
+        ("time-period: {{ clients }}", "known unit of time (it is the value of --track-params=clients; units: ns"),
+        ("clients: 10k  # not the other", 'must be a whole number, not "10k"'),
+    ],
+)
+def test_a_wrong_value_of_a_parameter_names_the_parameter(value: str, told: str, tmp_path: Path) -> None:
+    text = f"schedule:\n  - operation: refresh\n    {value}\n    meta: {{a: {{{{ clients | default(1) }}}}}}\n"
+    message = failure(tmp_path, text, params={"clients": "10k"})
+    assert told in message
+    assert ("--track-params" in message) == ("--track-params" in told)

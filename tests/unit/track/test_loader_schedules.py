@@ -82,7 +82,6 @@ def test_a_bulk_is_paced_by_requests_documents_or_bytes(tmp_path: Path, text: st
         (REINDEX, "5 pages/s", "the target rate is in pages/s, the operation counts docs (say ops/s)"),
         ("refresh", "5 MB/s", 'the target rate is in bytes, and how large the requests of "refresh" are is not known'),
         (BULK, "5 Mb/s", '"target-throughput": "5 Mb/s" is a rate in bits (say "MB/s" for bytes)'),
-        (BULK, "0%", '"target-throughput": a rate must be above zero, not "0%" (say "70%" of the capacity)'),
         (BULK, "-7%", '"target-throughput": "-7%" is not a rate (say "70%" of the capacity, or 1000)'),
         (BULK, "70 docs%", '"target-throughput": "70 docs%" is not a rate'),
         (BULK, "5", 'unknown schedule "poison" (did you mean "poisson"?'),
@@ -230,6 +229,43 @@ def test_the_warmup_that_fits_is_taken_all_the_same(tmp_path: Path) -> None:
     assert (task.warmup_iterations, task.iterations, task.requests, task.tags) == (3, None, 7, ("x",))
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            "time-period: 9, target-throughput: 5, ramp-down-time-period: 3",
+            'the "ramp-down-time-period" of task "refresh" is for clients, and its requests come at a rate '
+            '(end with "stages" of lower rates)',
+        ),
+        (
+            "iterations: 9, ramp-down-time-period: 3",
+            'the "ramp-down-time-period" of task "refresh" follows a "time-period", and it has none '
+            '(give it a "time-period")',
+        ),
+    ],
+)
+def test_a_ramp_down_that_cannot_be_is_refused(tmp_path: Path, keys: str, expected: str) -> None:
+    assert failure(tmp_path, f"{{operation: refresh, {keys}}}") == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{from: 1s, to: 1s}", 'the "think-time" is from 1 s to 1 s: no range ("to" lies above "from")'),
+        ("{from: 1s}", 'a drawn "think-time" cannot have the keys from (say 500ms, {from: 200ms, to: 1s}, '),
+        ("{mean: 1s, to: 2s}", 'a drawn "think-time" cannot have the keys mean, to (say 500ms, '),
+        ("{}", 'a drawn "think-time" cannot have the keys none (say 500ms, '),
+        ("{mean: 0}", 'the "mean" of a "think-time" must be above zero (leave it out '),
+        ("{mean: 1s, deviation: 600ms}", 'the "deviation" of a "think-time" is above half of its mean, 1 s (with '),
+        ("{mean: soon}", '"mean": "soon" is not a duration'),
+        ("{from: [], to: 1s}", '"from": '),
+        ("soon", '"think-time": "soon" is not a duration'),
+    ],
+)
+def test_a_think_time_that_cannot_be_drawn_is_refused(tmp_path: Path, value: str, expected: str) -> None:
+    assert failure(tmp_path, f"{{operation: refresh, think-time: {value}}}").startswith(expected)
+
+
 @pytest.mark.parametrize("key", ["target-throughput: 5", "requests: 5", "think-time: 5", "schedule: poisson"])
 def test_a_key_that_a_parallel_does_not_hand_on_is_refused(tmp_path: Path, key: str) -> None:
     message = failure(tmp_path, f"{{parallel: {{{key}, tasks: [{{operation: refresh}}]}}}}")
@@ -275,3 +311,14 @@ def test_iterations_of_a_parallel_do_not_count_for_a_task_with_a_period_of_time(
     tasks = "[{operation: refresh, time-period: 5}, {name: other, operation: refresh}]"
     first, second = step_of(tmp_path, f"{{parallel: {{iterations: 3, tasks: {tasks}}}}}").tasks
     assert (first.iterations, second.iterations) == (None, 3)
+
+
+@pytest.mark.parametrize("key", ["target-throughput", "target-interval"])
+@pytest.mark.parametrize("zero", ["0", "0.0", '"0"'])
+def test_zero_is_no_target_as_in_rally(tmp_path: Path, key: str, zero: str) -> None:
+    assert one_task(tmp_path, f"iterations: 5, {key}: {zero}").schedule.rate is None
+
+
+@pytest.mark.parametrize("zero", ["0 ops/s", "0/s", "0.0 docs/s", " 0 MB/s", "0%"])
+def test_zero_of_any_unit_is_no_target(tmp_path: Path, zero: str) -> None:
+    assert one_task(tmp_path, f'iterations: 5, target-throughput: "{zero}"').schedule.rate is None

@@ -12,7 +12,7 @@ from track_files import context, load, write_track
 
 from esbench.errors import UsageError
 from esbench.operations import builtin_operations
-from esbench.track.features import features_needed
+from esbench.track.features import needs_of
 from esbench.track.loader import load_track, read_track
 from esbench.track.rendering import takes_parameter
 from esbench.track.selection import choose_challenge
@@ -126,7 +126,7 @@ def test_rallys_percolator_track_loads_unchanged() -> None:
     assert len(challenge.tasks) == 16
     assert track.indices[0].body["settings"]["index.number_of_replicas"] == 1
     assert track.corpora[0].document_count == 2_000_000
-    assert features_needed(track, challenge, builtin_operations()) == ("language-analyzers", "percolator")
+    assert tuple(needs_of(track, challenge, builtin_operations())) == ("language-analyzers", "percolator")
     index = challenge.tasks[3]
     assert (index.name, index.operation.type, index.clients, index.warmup_time_s) == ("index", "bulk", 8, 10.0)
     ignore_me = challenge.tasks[-2]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from track_files import load, write_track
 
+from esbench.model import Schedule, ThinkSpread
 from esbench.units import Rate
 
 
@@ -23,7 +24,9 @@ from esbench.units import Rate
         ("time-period: 300, warmup-time-period: 60", "warmup_time_s", 1.0),
         ("time-period: 2", "time_period_s", 2.0),
         ("time-period: 2", "warmup_time_s", None),
+        ("time-period: 9, ramp-down-time-period: 5", "schedule", Schedule(ramp_down_s=1.0)),
         ("think-time: 5", "think_time_s", 1.0),
+        ("think-time: {from: 2, to: 6}", "think_spread", ThinkSpread("uniform", 0.5)),
     ],
 )
 def test_lengths_are_capped(tmp_path: Path, keys: str, attribute: str, expected: object) -> None:

@@ -1,0 +1,158 @@
+"""The conclusion of a comparison in one sentence: what changed, by how much, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from esbench.comparison.metrics import THROUGHPUT
+from esbench.comparison.model import Comparison, Difference, Pair, Row
+from esbench.comparison.reasons import ANSWERS_DIFFER, CLUSTERS, FASTER, MORE_ERRORS, NOT_JUDGED, SAME, SLOWER, UNCLEAR
+from esbench.errors.printable import printable
+from esbench.errors.short import beginning
+from esbench.record.figures import HIGHER
+
+FACTOR = 2.0  # a ratio above it is said as a factor
+_MOST_TASKS, _LONGEST_NAME = 3, 24
+_PARAM = "param "
+
+
+def conclusion(compared: Comparison) -> str:
+    """Return the sentence of each contender, one a line."""
+    return "\n".join(sentence(pair) for pair in compared.pairs)
+
+
+def sentence(pair: Pair) -> str:
+    """Return what came of a pair: alarms first, then tasks by verdict, the worst first."""
+    parts = [*_alarms(pair), *_outcomes(pair)]
+    now = " as they run now" if _scope_of(pair) == CLUSTERS else ""
+    same = "A/A, " if pair.is_same and pair.baseline != pair.contender else ""
+    return printable(f"{same}{' -> '.join(side_names(pair))}{now}: {'; '.join(parts)}")
+
+
+def side_names(pair: Pair) -> tuple[str, str]:
+    """Return the names of both sides by what differs between them: versions, one track parameter, or the hosts of
+    clusters that are known as they are now; those of the sides if more differs, or nothing."""
+    names = pair.baseline.name, pair.contender.name
+    tested = [each for each in pair.differences if not each.is_label and not each.key]
+    if _scope_of(pair) == CLUSTERS:
+        return _values(next((each for each in tested if each.name == "hosts"), None)) or names
+    versions = [each for each in tested if each.name == "version"]
+    params = [each for each in tested if each.name.startswith(_PARAM)]
+    if len(versions) + len(params) != 1:
+        return _values(tested[0]) or names if len(tested) == 1 else names
+    return _values((*versions, *params)[0]) or names
+
+
+def _scope_of(pair: Pair) -> str:
+    scopes = {row.verdict.reason.scope for row in pair.primary if row.verdict is not None}
+    return CLUSTERS if CLUSTERS in scopes else ""
+
+
+def _values(difference: Difference | None) -> tuple[str, str] | None:
+    """Return the value of a fact on each side as a short name; None if one would be long, or they are alike."""
+    if difference is None:
+        return None
+    name = difference.name.removeprefix(_PARAM).rpartition(": ")[2]
+    prefix = "" if difference.name in ("version", "hosts") else f"{name}:"
+    found = [_value(difference.name, value) for value in (difference.baseline, difference.contender)]
+    if difference.name == "version" and len({each.partition(" ")[0] for each in found}) == 1:
+        found = [each.partition(" ")[2] for each in found]
+    one, other = (f"{prefix}{each}" for each in found)
+    if one == other or max(map(len, (one, other))) > _LONGEST_NAME or not all(found):
+        return None
+    return one, other
+
+
+def _value(name: str, value: object) -> str:
+    if name == "version" and isinstance(value, str):
+        return " ".join(value.split()[:2])  # without the hash of the build
+    if isinstance(value, list | tuple):
+        return ",".join(str(each).removeprefix("http://") for each in value)
+    unset = "default" if name.startswith(_PARAM) else "none"
+    return unset if value is None else str(value)
+
+
+def _alarms(pair: Pair) -> Iterator[str]:
+    by_reason = {reason: _tasks(_of_reason(pair, reason.code)) for reason in (MORE_ERRORS, ANSWERS_DIFFER)}
+    baseline, contender = side_names(pair)
+    if tasks := by_reason[MORE_ERRORS]:
+        rows = _of_reason(pair, MORE_ERRORS.code)
+        sides = {contender if row.verdict and row.verdict.detail.startswith(FASTER) else baseline for row in rows}
+        yield f"more requests failed on {' and '.join(sorted(sides))} in {_named(tasks)}"
+    if tasks := by_reason[ANSWERS_DIFFER]:
+        yield f"the answers differ in {_named(tasks)}"
+
+
+def _of_reason(pair: Pair, code: str) -> list[Row]:
+    return [row for row in pair.primary if row.verdict is not None and row.verdict.reason.code == code]
+
+
+def _outcomes(pair: Pair) -> Iterator[str]:
+    leading = _leading(pair.primary)
+    told = [row for row in pair.primary if row in leading or row.word in (SLOWER, FASTER)]
+    by_word = {word: [row for row in told if row.word == word] for word in (SLOWER, FASTER)}
+    for word, rows in by_word.items():
+        if rows:
+            yield _changed(word, rows)
+    main = {word: [row for row in leading if row.word == word] for word in (SAME, UNCLEAR, NOT_JUDGED)}
+    if len(leading) > 1 and len(main[SAME]) == len(leading):
+        yield f"the same in all {len(leading)} tasks"
+    elif main[SAME]:
+        yield f"the same in {_named(_tasks(main[SAME]))}"
+    is_all = not main[SAME] and not any(by_word.values())
+    if main[UNCLEAR]:
+        yield _unknown("unclear", main[UNCLEAR], with_reason=is_all)
+    if silent := [row for row in main[NOT_JUDGED] if row.verdict and not row.verdict.reason.is_alarm]:
+        yield _unknown(NOT_JUDGED, silent, with_reason=is_all)
+    if not pair.primary:
+        yield "nothing to judge: no task of both sides has figures"
+
+
+def _leading(rows: Sequence[Row]) -> list[Row]:
+    """Return the first judged row of each task: its throughput, or its median latency."""
+    return list({row.task: row for row in reversed(rows)}.values())[::-1]
+
+
+def _changed(word: str, rows: Sequence[Row]) -> str:
+    """Return the tasks that are faster or slower, by how much: 15 times faster in a; 12 % faster in b, p99 of c."""
+    told = [f"{_by(word, row)} in {_figure(row)}" for row in rows[:_MOST_TASKS]]
+    more = len(rows) - _MOST_TASKS
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
+def _by(word: str, row: Row) -> str:
+    if row.estimate is None:  # the rate was missed
+        return f"{word} (only one side reached the rate)"
+    speed = row.estimate.ratio if row.better == HIGHER else 1 / row.estimate.ratio
+    times = max(speed, 1 / speed)
+    if times > FACTOR:
+        return f"{f'{times:.1f}' if times < 10 else f'{times:,.0f}'} times {word}"
+    return f"{abs(row.estimate.ratio - 1) * 100:.2g} % {word}"
+
+
+def _figure(row: Row) -> str:
+    return f"{named} of {row.task}" if (named := named_metric(row.metric)) else row.task
+
+
+def named_metric(metric: str) -> str:
+    """Return the word for a metric beside its task: p99, capacity; "" for throughput, which needs none."""
+    return "" if metric == THROUGHPUT else metric.partition(" ")[0].lower()
+
+
+def _unknown(word: str, rows: Sequence[Row], *, with_reason: bool) -> str:
+    tasks = _tasks(rows)
+    if not with_reason:
+        return f"{_named(tasks)} {word}"
+    reasons = list(dict.fromkeys(row.verdict.reason.sentence for row in rows if row.verdict is not None))
+    of_all = f"all {len(tasks)} tasks" if len(tasks) > _MOST_TASKS else _named(tasks)
+    return f"{word} in {of_all}: {beginning(reasons[0], 90)}" + (" and other reasons" if reasons[1:] else "")
+
+
+def _tasks(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(row.task for row in rows))
+
+
+def _named(tasks: Sequence[str]) -> str:
+    if len(tasks) > _MOST_TASKS + 1:
+        return f"{', '.join(tasks[:_MOST_TASKS])} and {len(tasks) - _MOST_TASKS} more"
+    return " and ".join(filter(None, [", ".join(tasks[:-1]), tasks[-1]]))
