@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from races import golden_race, keep, with_task
+from races import golden_race, keep
 
 from esbench.cli.main import run
 from esbench.cli.output import check_file
@@ -201,7 +201,7 @@ def test_a_session_of_one_side_has_nothing_to_compare(esbench_home: Path, capsys
 
 
 def test_a_session_of_one_side_may_fail_on_objectives(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    keep(esbench_home, with_task(golden_race(race_id="x"), "force-merge", errors=0))
+    keep(esbench_home, golden_race(race_id="x"))
     plan = (SessionRace("race", 1, 1, "x", "complete", 1.0),)
     SessionStore(esbench_home).save(
         RaceSession("r", "rounds", "2026-11-21T10:15:30.000Z", 7, ("track=orders",), (SessionSide("race"),), plan)
