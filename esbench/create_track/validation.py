@@ -95,8 +95,8 @@ def _check_features(track: Track, challenge: Challenge, types: OperationTypes, d
     needs = needs_of(track, challenge, types)
     if distribution in catalog:
         has = catalog[distribution].features
-        if (error := lacked(needs, has, distribution, catalog.having(needs))) is not None:
-            raise error
+        if missing := [need for feature, need in needs.items() if feature not in has]:
+            raise lacked(missing, distribution, catalog.having(needs))
 
 
 def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Documents, DocumentNode]]:

@@ -211,10 +211,9 @@ class RacedCluster(RaceTarget):
             return
         self._engine.require(())
         needs = needs_of(track, challenge, operations)
-        missing = self._engine.missing_features(tuple(needs))
-        features, able = set(needs).difference(missing), self._engine.able(tuple(needs))
-        if (error := lacked(needs, features, f"{self.info.distribution}-{self.info.version}", able)) is not None:
-            raise error
+        if missing := self._engine.missing_features(tuple(needs)):
+            node = f"{self.info.distribution}-{self.info.version}"
+            raise lacked([needs[feature] for feature in missing], node, self._engine.able(tuple(needs)))
         if (needed := nodes_needed(track, challenge, operations)) > self._options.node.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",

@@ -285,7 +285,7 @@ def wholly_failed(record: RaceRecord) -> str:
 
 
 def _has_wholly_failed(task: TaskResult) -> bool:
-    return task.include_in_reporting and 0 < task.requests <= task.errors
+    return task.include_in_reporting and 0 < task.requests <= task.errors and not task.units
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:

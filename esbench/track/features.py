@@ -50,11 +50,8 @@ def needs_of(track: Track, challenge: Challenge, operations: OperationTypes) -> 
     return dict(sorted(found.items()))
 
 
-def lacked(needs: Mapping[str, Need], features: Collection[str], node: str, able: Sequence[str]) -> TrackError | None:
-    """Return the error for a node that lacks a feature, None if it lacks none; `able` are the nodes that have all."""
-    missing = [need for feature, need in needs.items() if feature not in features]
-    if not missing:
-        return None
+def lacked(missing: Sequence[Need], node: str, able: Sequence[str]) -> LackedFeatureError:
+    """Return the error for a node that lacks at least one feature; `able` are the nodes that have all."""
     first, *others = missing
     what = f"{node} does not have {first.feature}, for {first.what}"
     if others:

@@ -37,10 +37,10 @@ def races(tmp_path: Path) -> Iterator[Races]:
     found.end()
 
 
-def race(races: Races, server: object, schedule: str = READS, *arguments: str) -> str:
+def race(races: Races, server: object, schedule: str = READS, *arguments: str, code: int = 0) -> str:
     (races.track / "track.yml").write_text(TRACK.replace("SCHEDULE", schedule))
     outcome = races.run(server, *arguments)  # type: ignore[arg-type]
-    assert outcome.code == 0, outcome.stderr
+    assert outcome.code == code, outcome.stderr
     return races.record().race_id
 
 
@@ -120,7 +120,7 @@ def test_a_cluster_that_answers_otherwise_is_not_compared(null_server: NullServe
 def test_a_task_whose_requests_fail_is_not_asked_and_others_are(null_server: NullServerFactory, races: Races) -> None:
     server = null_server({"rules": [{"path": "_search", "reply": {"status": 503}}]})
     schedule = "[{parallel: {tasks: [{operation: all, iterations: 5}, {operation: by-id, iterations: 5}]}}]"
-    kept = lines(races, race(races, server, schedule, "--on-error=continue"))
+    kept = lines(races, race(races, server, schedule, "--on-error=continue", code=1))
     assert {line.task for line in kept if isinstance(line, NotAsked)} == {"all"}
     assert {line.task for line in kept if isinstance(line, RequestAnswer)} == {"by-id"}
 

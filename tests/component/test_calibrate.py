@@ -133,7 +133,7 @@ def test_ctrl_c_ends_it_and_keeps_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--seconds=0",), ("--seconds=soon",), ("--workers=0",), ("--worker=1",), ("--report-file=/no/such.md",)],
+    [("--seconds=0",), ("--seconds=soon",), ("--workers=0",), ("--works=1",), ("--report-file=/dev/null/such.md",)],
 )
 def test_wrong_usage_is_one_line(arguments: tuple[str, ...], tmp_path: Path) -> None:
     outcome = calibrate(tmp_path, *arguments)

@@ -185,7 +185,7 @@ def test_a_cluster_that_dies_in_a_probe_leaves_what_was_measured(races: Races, n
         (("--task=paced", "--objective=errors<0.1%"), "errors < 0.1 %: without a time, a queue holds it at any rate"),
         (("--task=paced", P99, "--max-error-rate=1%"), "--max-error-rate: a search counts failed requests as late"),
         (("--task=paced", P99, "--budget=soon"), '--budget: "soon" is not a duration (say 15m)'),
-        (("--task=paced", P99, "--budget=0.5"), "--budget: 500 ms is shorter than a probe, which takes 1 s (say 15m)"),
+        (("--task=paced", P99, "--budget=0.5"), "--budget: 500 ms is shorter than a probe, which takes 30 s (say 15m)"),
     ],
 )
 def test_bad_input_is_one_line_before_anything_starts(

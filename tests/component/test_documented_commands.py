@@ -80,13 +80,15 @@ def test_it_does_what_it_says(
     names = {"^SESSION$": session}
     if command.words[1] == "stop":
         names = {"^(?:kept|ID)$": KEPT}
+    if command.words[1] == "compare" and len(re.findall(_MOMENT, " ".join(command.words))) == 1:
+        names |= {_MOMENT: session}
     if command.words[1] == "duel":
         names |= {f"^(?:ID|{_MOMENT})$": session, r"^--rounds=\S+$": "--rounds=2"}
     words = made.words(command, names)
     name = words[0]
     if "--help" not in words:
         words += [word for said, further in _SHORT.items() if said in words for word in further]
-    if name == "create-track":
+    if name in ("create-track", "convert-workload"):
         shutil.rmtree("tracks")
     with keeping(esbench_home) as keep_node:
         if name == "stop":

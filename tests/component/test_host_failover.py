@@ -242,7 +242,7 @@ def test_the_record_and_the_summary_say_when_a_host_was_lost(
         (name_of(dying), "lost", ("paced",)),
         (name_of(alive), "lost", ("paced",)),
     ]
-    assert f"{name_of(dying)} was lost at {record.events[0].at} during paced" in outcome.stdout
+    assert f"{name_of(dying)} was lost at {record.events[0].at} during paced" in races.ask("show", "last", "--all")
     first, paced = record.tasks
     assert (first.errors, paced.name) == (0, "paced")
     assert paced.requests > paced.errors > 0

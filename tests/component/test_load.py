@@ -390,4 +390,4 @@ def test_the_printed_command_of_an_exported_track_sends_what_the_environment_hol
     subprocess.run(command, capture_output=True, timeout=60, check=True, env={**os.environ, **environment})
     assert [(line.path, line.status) for line in server.log()] == 5 * [("/x/_doc/1", 200)]
     params = loads.record.track_params
-    assert (params["env_I"], params["secret_TOKEN"]) == ("x/_doc/1", "<hidden>")
+    assert (params["env_I"], params["secret_TOKEN"]) == ("<hidden>", "<hidden>")

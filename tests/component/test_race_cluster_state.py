@@ -98,6 +98,9 @@ class SharedNode(EmbeddedEngine):
     def endpoint(self) -> Endpoint:
         return Endpoint((self._url,), {"pids": [os.getpid()]})
 
+    def missing_features(self, requires: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
+
     def require(self, requires: tuple[str, ...]) -> None:
         return
 

@@ -123,7 +123,8 @@ def race(races: Races, url: str, race_id: str, *arguments: str) -> Outcome:
         *(f"--track-params={json.dumps(PARAMS)}", f"--race-id={race_id}", "--debug", "--on-error=continue"),
         *("--telemetry=all", "--include-tasks=found,create-index,bulk", *arguments),
     )
-    assert outcome.code == 0, outcome.stderr
+    assert outcome.code == 1
+    assert outcome.stderr.splitlines()[-1].startswith("esbench: every request failed: bulk")
     return outcome
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,11 @@ challenges:
         clients: 2
         time-period: 2
 """
+_WORKLOAD = {
+    "indices": [{"name": "geonames", "body": "index.json"}],
+    "operations": [{"name": "all", "operation-type": "search", "body": {}}],
+    "test_procedures": [{"name": "default", "schedule": [{"operation": "create-index"}, {"operation": "all"}]}],
+}
 _THERE = "      - {name: there, operation: {operation-type: search, body: {}}, cluster: remote, iterations: 1}\n"
 _ARCHIVES = ("elasticsearch-9.1.0-linux-x86_64", "es-main", "es-branch", "old", "new")
 _MARIADB = "#!/bin/sh\necho 'mariadbd  Ver 10.11.6-MariaDB'\n"
@@ -158,10 +164,13 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
 
 
 def _write_files(files: Path, nodes: NullNodes, port: int, trusted: Path) -> None:
-    for name in ("my-track", "my-workload", "bench", "old/bench", "new/bench", "tracks/shop", "ccs"):
+    for name in ("my-track", "my-workload", "bench", "old/bench", "new/bench", "tracks/shop", "tracks/geonames", "ccs"):
         (files / name).mkdir(parents=True)
         (files / name / "track.yml").write_text(TRACK + (_THERE if name == "ccs" else ""))
     list(build_articles(files / "articles"))
+    workload = files / "opensearch-benchmark-workloads" / "geonames"
+    workload.mkdir(parents=True)
+    (workload / "workload.json").write_text(json.dumps(_WORKLOAD))
     for page, name in (("docs/from-jmeter.md", "orders.yml"), ("docs/from-wrk.md", "get.yml")):
         (files / name).write_text(shown_file(page, name))
     (files / "merchants.txt").write_text("m00001\n")
