@@ -179,7 +179,13 @@ class Choice(click.Choice[str]):
 
 
 class MappingText(click.types.StringParamType):
-    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where the text is stored."""
+    """Text that `parse_mapping` reads. It may hold secrets, which are hidden where the text is stored.
+
+    `reads_environment`: a value `env:NAME` is that of a variable of the environment.
+    """
+
+    def __init__(self, *, reads_environment: bool = False) -> None:
+        self.reads_environment = reads_environment
 
 
 class PathsText(click.types.StringParamType):

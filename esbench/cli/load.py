@@ -19,7 +19,7 @@ from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
-from esbench.cli.track_flags import mapping_option
+from esbench.cli.track_flags import mapping_with_variables
 from esbench.errors import EsbenchError, UsageError
 from esbench.errors.printable import printable
 from esbench.record.home import esbench_home
@@ -96,7 +96,7 @@ def _as_ours(word: str) -> Sequence[str]:
 @click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
 @click.option("--export-track", type=UserPath(), metavar="DIR", help="Write the track; race nothing.")
 @click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
-@mapping_option("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
+@mapping_with_variables("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
 @user_tags_option
 @workers_option
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of draws.")

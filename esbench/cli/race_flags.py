@@ -16,7 +16,7 @@ import click
 
 from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, UserPath, with_options
 from esbench.cli.completion import TaskNames
-from esbench.cli.track_flags import mapping_option, track_flags, track_repository_of
+from esbench.cli.track_flags import mapping_option, mapping_with_variables, track_flags, track_repository_of
 from esbench.engine.base import NodeOptions
 from esbench.errors import UsageError
 from esbench.model import DEFAULT_CLUSTER
@@ -65,7 +65,9 @@ race_flags = with_options(
         "--capacity", type=CapacityText(), metavar="RACE", help="Target rates in percent are of what this race found."
     ),
     click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
-    mapping_option("--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."),
+    mapping_with_variables(
+        "--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
+    ),
     click.option(
         "--pipeline",
         type=_PIPELINES,

@@ -264,7 +264,21 @@ def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple
         name = word.partition("=")[0]
         if HIDDEN in word:
             raise UsageError(f'secrets are not kept: give "{name}" once more', where=where)
-        if FROM_ENVIRONMENT in word and word not in again.values():
+        if word not in again.values() and _reads_environment(word):
             what = f'"{name}" reads a variable of the environment, which is not read unless you give it again'
             raise UsageError(what, where=where, hint=f"--{shlex.quote(word)}")
     return words
+
+
+def _reads_environment(word: str) -> bool:
+    """True if a word has, or may have, the value of a variable of the environment: a file that is not here may."""
+    name, _, value = word.partition("=")
+    kind = _PARAMS[name].type if name in _PARAMS else None
+    if not isinstance(kind, MappingText) or not kind.reads_environment:
+        return False
+    try:
+        given = parse_mapping(value, f"--{name}")
+    except UsageError:
+        return True
+    texts = (text for one in given.values() for text in (one.values() if isinstance(one, Mapping) else [one]))
+    return any(isinstance(text, str) and text.startswith(FROM_ENVIRONMENT) for text in texts)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from esbench.track.repository import TrackRepository
 
 mapping_option = partial(click.option, type=MappingText(), multiple=True)  # `merged` makes one of several
+mapping_with_variables = partial(mapping_option, type=MappingText(reads_environment=True))
 repository_flags = with_options(
     click.option(
         "--track-repository",
@@ -31,7 +32,9 @@ track_flags = with_options(
     click.option("--track", type=TrackNames(), metavar="NAME", help="A track that esbench ships (list tracks)."),
     click.option("--track-path", type=UserPath(), help="A folder or file of a track."),
     repository_flags,
-    mapping_option("--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."),
+    mapping_with_variables(
+        "--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."
+    ),
     click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
 )
 

@@ -174,6 +174,22 @@ def test_a_variable_of_the_environment_is_read_only_if_it_is_named_again() -> No
     assert caught.value.hint == f"--{word}"
 
 
+def test_a_file_of_parameters_that_reads_a_variable_is_named_again(folder: Path) -> None:
+    (folder / "x.json").write_text('{"key": "env:CLOUD_KEY"}')
+    (folder / "plain.json").write_text('{"key": "of env:CLOUD_KEY"}')
+    for word in ("track-params=x.json", "track-params=elsewhere.json", 'client-options={"a": {"api_key": "env:KEY"}}'):
+        with pytest.raises(UsageError, match="reads a variable of the environment"):
+            with_secrets((word,), (), "--resume=x")
+    assert with_secrets(("track-params=plain.json",), (), "--resume=x") == ("track-params=plain.json",)
+
+
+@pytest.mark.parametrize(
+    "word", ["user-tags=env:prod", "track-params=stage:on-env:x", "node-settings=node.attr.a:env:x"]
+)
+def test_env_in_a_text_that_reads_no_variable_is_a_text(word: str) -> None:
+    assert with_secrets((word,), (), "--resume=x") == (word,)
+
+
 def test_a_session_goes_on_with_the_options_that_it_began_with() -> None:
     assert with_secrets(COMMON, ("heap=1g",), "") == COMMON
     with pytest.raises(UsageError, match='did not begin with "heap=2g"'):
