@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-"""The program `esbench`, and what -m runs: Ctrl-C prints no traceback.
-
-It is installed as it is: a console script would import `re` before this sets the handler. Until a command runs there is
-nothing to clean up, and Ctrl-C ends the process.
-"""
+"""The program `esbench`, and what -m runs: Ctrl-C prints no traceback, as until a command runs it ends the process."""
 
 import _signal  # type: ignore[import-not-found]  # built in: before `signal`, which takes 5 ms
 
