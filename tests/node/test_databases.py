@@ -196,7 +196,7 @@ def test_a_server_that_dies_ends_the_race_with_the_end_of_its_log(home: Path) ->
             record = RaceStore(home).load("dies")
         except Exception:  # noqa: BLE001 - it is not written yet
             return None
-        pids = record.clusters["default"].settings.get("pids")
+        pids = record.clusters["default"].settings.get("pids") if record.clusters else None
         return pids[0] if pids and len(record.tasks) > 7 else None
 
     wait_for(pid, 60)

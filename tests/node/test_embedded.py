@@ -462,7 +462,7 @@ def test_bad_options_are_refused_before_anything_is_done(make: Make, home: Path)
         make(node=NodeOptions(distribution="elasticsearch-7.10.1"))
     with pytest.raises(UsageError, match="--nodes must be at least 1"):
         make(node=NodeOptions(nodes=0))
-    with pytest.raises(UsageError, match="--heap must be at least"):
+    with pytest.raises(UsageError, match="--heap: 1000 B is too small"):
         make(node=NodeOptions(heap_bytes=1000))
     with pytest.raises(UsageError, match="--node-user"):
         make(node=NodeOptions(node_user=0))
