@@ -13,6 +13,7 @@ from esbench.errors.json_faults import json_fault
 from esbench.numbers import read_number
 
 _FRACTION = re.compile(r"[.,](\d+)")
+_LONGEST_MS = 1e11
 _HITS = re.compile(r"(\d+)\+? hits")
 
 
@@ -27,8 +28,7 @@ class CutLineError(BadLineError):
 class Sign(Enum):
     """A line that is no request by itself."""
 
-    CHILD = "further lines of shards and phases of a search"
-    BLANK = "blank"
+    CHILD = "a further line of a shard or phase of a search"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,9 @@ def number_of(value: object) -> float | None:
 
 
 def duration_ms(value: object) -> float | None:
-    """Return a recorded duration in ms as a number; None if it is missing or negative."""
+    """Return a recorded duration in ms as a number; None if it is missing, negative, or of years."""
     found = number_of(value)
-    return found if found is not None and found >= 0 else None
+    return found if found is not None and 0 <= found <= _LONGEST_MS else None
 
 
 def hits_of(text: str) -> int | None:

@@ -83,7 +83,7 @@ def read_gor(record: str) -> Entry | None:
 
 def _access_stamp(parts: dict[str, str]) -> Stamp:
     if "msec" in parts:
-        seconds = duration_ms(parts["msec"])
+        seconds = duration_ms(parts["msec"])  # seconds, of which the same range is valid
         if seconds is None:
             raise BadLineError("its time cannot be read")
         return Stamp(seconds, 0.001)

@@ -63,6 +63,8 @@ def read_insights(line: str) -> Entry:
     epoch_ms = number_of(fields.get("timestamp"))
     if epoch_ms is None:
         raise BadLineError("its timestamp is missing")
+    if not 0 <= epoch_ms < 1e15:
+        raise BadLineError("its timestamp is out of range")
     latency = _at(fields, "measurements", "latency")
     took = duration_ms(latency.get("number") if isinstance(latency, dict) else latency)
     indices = fields.get("indices", [])
@@ -106,7 +108,7 @@ def _request(
         path,
         body,
         duration_ms(took),
-        None if code is None else int(code),
+        int(code) if code is not None and 100 <= code <= 599 else None,
         _count(number_of(hits)),
         left_out=why_left_out(method, path, body),
     )
@@ -121,7 +123,7 @@ def _body(path: str, body: str) -> Any:
 
 
 def _count(value: float | None) -> int | None:
-    return None if value is None or value < 0 else int(value)
+    return None if value is None or not 0 <= value < 2**63 else int(value)
 
 
 def _at(fields: Mapping[str, Any], *keys: str) -> Any:

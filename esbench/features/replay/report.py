@@ -47,9 +47,14 @@ def answer(account: Account, inspection: Inspection) -> str:
     share = 100 * account.replayable / account.requests
     part = "all" if account.replayable == account.requests else f"{share:.1f} %"
     return (
-        f"{rates.count:,} searches of {inspection.shape_count:,} shapes in {format_duration(rates.seconds)}, "
+        f"{_counted(rates.count, 'search', 'searches')} of {_counted(inspection.shape_count, 'shape', 'shapes')} "
+        f"in {format_duration(rates.seconds)}, "
         f"{rates.mean:.1f}/s on average, {rates.peak:,}/s at peak; {part} can be replayed"
     )
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def _took(shape: Shape, rank: float) -> float | None:

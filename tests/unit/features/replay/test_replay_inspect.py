@@ -178,7 +178,7 @@ def test_the_answer_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file.write_text("".join(own(second=n, body=body, took_ms=5) for n, body in enumerate(bodies)))
     assert run(["replay", str(file), "--inspect"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("60 searches of 1 shapes in 59 s, 1.0/s on average, 1/s at peak; all can be replayed\n")
+    assert out.startswith("60 searches of 1 shape in 59 s, 1.0/s on average, 1/s at peak; all can be replayed\n")
     assert "match+terms agg on books" in out
 
 
@@ -221,7 +221,7 @@ def test_several_files_are_one_log_in_order_of_time(tmp_path: Path) -> None:
 def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(own().encode()))))
     assert run(["replay", "-", "--inspect"]) == 0
-    assert capsys.readouterr().out.startswith("1 searches of 1 shapes")
+    assert capsys.readouterr().out.startswith("1 search of 1 shape ")
 
 
 @pytest.mark.parametrize(
@@ -261,6 +261,13 @@ def test_odd_times_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "times go backwards in 1 places, by 30 s at most" in out
     assert "no search came for 8759 h 59 min" in out
+
+
+def test_absurd_numbers_are_no_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.log"
+    file.write_text(own(took_ms=1e300, hits=1e300, status=1e300) + own(took_ms=-1, hits=True, status="x"))
+    assert run(["replay", str(file), "--inspect"]) == 0
+    assert re.search(r"match_all on books +2 +100\.0 +- +- +-$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_rates_forget_no_peak() -> None:
