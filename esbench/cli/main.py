@@ -38,6 +38,7 @@ COMMANDS = {
     "convert-workload": LazyCommand(
         "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
     ),
+    "replay": LazyCommand("esbench.features.replay.command:replay", "Say what the searches in logs of production are."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.cli.show:report", "Write races as a page with charts."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),

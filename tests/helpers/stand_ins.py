@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import itertools
 import json
 import re
@@ -174,6 +175,10 @@ def _write_files(files: Path, nodes: NullNodes, port: int, trusted: Path) -> Non
     for page, name in (("docs/from-jmeter.md", "orders.yml"), ("docs/from-wrk.md", "get.yml")):
         (files / name).write_text(shown_file(page, name))
     (files / "merchants.txt").write_text("m00001\n")
+    slow_log = ROOT / "tests/unit/features/replay/logs/opensearch-3.6.0.log"
+    for name in ("queries.log", "node-1.log"):
+        shutil.copyfile(slow_log, files / name)
+    (files / "node-2.log.gz").write_bytes(gzip.compress(slow_log.read_bytes()))
     (files / "loadgen.yml").write_text(PUBLISHED.replace("192.168.3.188:9206", f"127.0.0.1:{port}"))
     (options,) = re.findall(r"^\$ cat options\.json\n(.*)$", (ROOT / "docs/clusters.md").read_text(), re.MULTILINE)
     (files / "options.json").write_text(options.replace("/etc/es/ca.pem", str(trusted)))
