@@ -1,7 +1,7 @@
 """Logs of searches are read, counted line by line, and described.
 
-The slow logs in logs/ are of real nodes; lines of the query log, Query Insights and INFINI gateway follow their
-documentation.
+The slow logs in logs/ are of real nodes; those of the query log follow its documentation, and those of Query
+Insights and INFINI gateway are made up: no server here writes them.
 """
 
 from __future__ import annotations
