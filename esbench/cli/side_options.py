@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from esbench.cli.command import CapacityText, MappingText, PathsText
 from esbench.cli.race_flags import parser, race_options
-from esbench.cli.values import FILES, FROM_ENVIRONMENT, parse_clusters, parse_mapping, parse_paths, parse_words
+from esbench.cli.values import FILES, names_variable, parse_clusters, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
@@ -280,5 +280,5 @@ def _reads_environment(word: str) -> bool:
         given = parse_mapping(value, f"--{name}")
     except UsageError:
         return True
-    texts = (text for one in given.values() for text in (one.values() if isinstance(one, Mapping) else [one]))
-    return any(isinstance(text, str) and text.startswith(FROM_ENVIRONMENT) for text in texts)
+    values = (value for one in given.values() for value in (one.values() if isinstance(one, Mapping) else [one]))
+    return any(map(names_variable, values))

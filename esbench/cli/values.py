@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
 from esbench.errors import UsageError, did_you_mean
@@ -32,7 +32,7 @@ _WORDS = {"true": True, "True": True, "false": False, "False": False, "None": No
 _QUOTES = "'\""
 _YAML = (".yml", ".yaml")
 FILES = (".json", *_YAML)
-FROM_ENVIRONMENT = "env:"
+_FROM_ENVIRONMENT = "env:"
 ALL_CLUSTERS = "*"
 _QUOTED = "put quotes around a value that has a comma: \"name:'a,b'\""
 _OBJECT = 'say name:value,name2:value2 or {"name": "value"}'
@@ -236,10 +236,15 @@ def client_options_of_clusters(values: Sequence[str], clusters: Sequence[str]) -
     return found
 
 
+def names_variable(given: object) -> TypeGuard[str]:
+    """True for `env:NAME`, which is the value of a variable of the environment."""
+    return isinstance(given, str) and given.startswith(_FROM_ENVIRONMENT)
+
+
 def _from_environment(given: Any, where: str) -> Any:
-    if not isinstance(given, str) or not given.startswith(FROM_ENVIRONMENT):
+    if not names_variable(given):
         return given
-    variable = given.removeprefix(FROM_ENVIRONMENT)
+    variable = given.removeprefix(_FROM_ENVIRONMENT)
     if not (value := os.environ.get(variable)):
         raise UsageError(f'the environment variable "{variable}" is not set', where=where, hint="export it")
     return value
