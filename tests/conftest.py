@@ -15,3 +15,11 @@ def esbench_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "esbench-home"
     monkeypatch.setenv("ESBENCH_HOME", str(home))
     return home
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes that are not text are named by their length: packed ones hold the second at which they were made,
+
+    and workers that collect in different seconds would disagree on the names of the tests.
+    """
+    return f"{len(val)}-bytes" if isinstance(val, bytes) and not val.isascii() else None
