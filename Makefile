@@ -17,7 +17,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom clean
+.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom docs-outputs clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
@@ -64,6 +64,10 @@ lock: $(READY_TOOLS)  ## renew the lock files: the newest versions that pyprojec
 
 sbom: $(READY_TOOLS)  ## write sbom.json, a CycloneDX bill of the materials in .venv; needs no network
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(BIN)/python
+
+PAGES :=
+docs-outputs: $(READY)  ## run the commands whose outputs pages paste, on real nodes, and paste them again; PAGES=docs/duels.md for some
+	$(BIN)/python benchmarks/docs_outputs.py $(PAGES)
 
 clean:
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache
