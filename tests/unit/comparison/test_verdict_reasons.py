@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from documented import ROOT
 
@@ -46,3 +48,17 @@ def test_a_gate_does_what_the_table_says(reason: Reason) -> None:
     assert exit_code("slower:these-clusters", reason) == with_clusters
     named = "4" if "names the figure" in further else first.replace("3", "0")  # the row has no change
     assert exit_code("throughput<-5%", reason) == named
+
+
+def test_the_page_on_reading_a_comparison_has_every_reason_under_its_verdict() -> None:
+    page = (ROOT / "docs" / "comparing.md").read_text().partition("\n## What to do about it\n")[2]
+    reasons = [each for each in REASONS if not each.code.endswith("-these-clusters")]  # a paragraph has these
+    found = list[str]()
+    for part in re.split(r"^(?=\*\*`)", page.partition("\n## ")[0], flags=re.MULTILINE)[1:]:
+        heading, _, table = part.partition("\n")
+        verdicts = re.findall(r"`(.+?)`", heading)
+        first_cells = " ".join(re.findall(r"^\| (`.+?) \|", table, re.MULTILINE))
+        codes = set(re.findall(r"`([\w-]+)`", first_cells))
+        assert codes == {each.code for each in reasons if each.verdict in verdicts}
+        found += verdicts
+    assert found == list(VERDICTS)
