@@ -5,29 +5,36 @@ python -m esbench.operations.reference > docs/reference/operations.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from esbench.operations import OperationTypes, builtin_operations
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
 
 _HEAD = """# Operation types
 
-Written by `python -m esbench.operations.reference` from what validates the parameters. Names and meanings are Rally's
-where Rally has them; [coming from Rally](../rally.md#operation-types) names those that are esbench's own. Unknown
-parameters are tolerated. `$[[name]]` stands for a drawn value ([variables](variables.md)) in paths, query strings,
-headers and bodies of the types that do not say *no variables*.
+Written by `python -m esbench.operations.reference` from the declarations that validate the parameters. Names and
+meanings are Rally's where Rally has them; [coming from Rally](../rally.md#operation-types) names the others. Unknown
+parameters are tolerated.
 
-A type counts in its **unit**: throughput and target rates are in it. A rate is in requests (ops/s) where the units of
-one are not known before, as those of a reindex or of all pages. *Administrative* types are left out of the summary
-unless they fail.
+- **Unit**: what a type counts; throughput and target rates are in it. Target rates are in requests (ops/s) where the
+  units of a request are not known before, as those of a reindex or of all pages.
+- **Administrative**: left out of the summary unless it fails.
+- **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
+  query strings, headers and bodies.
 """
 _COMMON_HEAD = """
 ## Parameters of every type
 
-The retry parameters are honoured by administrative types, by `reindex`, `downsample`, `run-until`, and the types that
-wait for snapshots and recovery; other requests are never repeated, but for the refused documents of a bulk
-(`retries_on_429`).
+The retry parameters apply to administrative types, `reindex`, `downsample`, `run-until`, and the types that wait for
+snapshots and recovery. Other requests are never repeated, except the refused documents of a bulk (`retries_on_429`).
 
+"""
+_SHARED_BY = 3  # types that have a parameter alike, from which on it is described once
+_SHARED_HEAD = """
+## Shared parameters
+
+A type that names one of these under *Shared* has it as described here.
 """
 _ASSERTIONS = """
 ## Assertions
@@ -37,10 +44,10 @@ assertions:
   - {property: hits, condition: ">", value: 0}
   - {property: hits.total.relation, condition: "==", value: eq}
 ```
-They are checked with `--enable-assertions` only, since every reply is then decoded. `property` is a path of keys into
+They are checked only with `--enable-assertions`, which decodes every reply. `property` is a path of keys into
 the last reply of an operation, or one of `hits`, `hits_relation`, `weight` (units), `pages`, `success`,
 `cluster-status`, `relocating-shards`. A condition that does not hold is a failure of the kind `assertion`, and ends the
-race whatever `--on-error` says.
+race whatever the value of `--on-error`.
 """
 _COMPOSITES = """
 ## Composites
@@ -57,14 +64,14 @@ requests:
       - {operation-type: search, index: orders, body: {size: 0, aggs: {total: {sum: {field: amount}}}}}
   - {operation-type: close-point-in-time, with-point-in-time-from: open}
 ```
-Requests run one after the other; streams that stand next to each other run at the same time, and what follows waits for
-all of them. Each client has as many connections as can be used at once, at most `max-connections`. A request has a row
+Requests run one after the other. Adjacent streams run at the same time, and what follows waits for
+all of them. Each client has as many connections as it can use at once, at most `max-connections`. A request has a row
 `task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
-variable has one value in all requests of a turn. A request that fails ends its stream, and the composite once the
-streams beside it have ended. `detailed-results` of its requests are not kept.
+variable has one value in all requests of an iteration. A request that fails ends its stream, and the composite once the
+parallel streams have ended. `detailed-results` of its requests are not kept.
 
-A mix of operations within one client: of adjacent requests and streams with a `weight`, each turn runs one, drawn by
-its weight. Values are drawn for all of them, so that a `sequence` has gaps where a turn did not send its value.
+Weights make a mix of operations within one client. Each iteration runs one of the adjacent requests and streams with a
+`weight`, drawn by weight. Values are drawn for all of them: a `sequence` has gaps for those that were not sent.
 ```yaml
 operation-type: composite
 requests:
@@ -103,12 +110,15 @@ requests:
     headers: {Authorization: "Bearer $[[token]]"}
     body: '{"ids": $[[ids]]}'
 ```
-Each client is a user: what it registers is its own, and all of its later requests have it. A request `once-per-client`
-is in its turns until it has succeeded. Names under `once` have one draw in the whole request: the user and the password
-of one row. Of an array in a reply a number is the place of an element, from 0, and `*` stands for all elements that
-have what follows; they go out as a list of JSON. `pick: one` draws one for each reply, and a reply without any is a
-failure. Requests with a `weight` that stand next to each other are a mix: each turn has one of them, drawn by its
-weight, and the values of the others are not drawn.
+Each client is a user: all of its later requests see what it registers, other clients do not.
+
+- `once-per-client`: the client sends it until it has succeeded once.
+- `once`: these names are drawn once for the whole request, so that user and password are of one row.
+- `register`: a path into the reply. In an array a number is the place of an element, from 0; `*` stands for all
+  elements that have the rest of the path, and gives a JSON list. `pick: one` draws one of them; a reply without any is
+  a failure.
+- `weight`: adjacent requests with a weight are a mix. Each iteration sends one, drawn by weight; values of the others
+  are not drawn.
 """
 
 
@@ -118,10 +128,14 @@ def reference(operations: OperationTypes) -> str:
 
 
 def _lines(operations: OperationTypes) -> Iterator[str]:
+    shared = _shared_rows(operations)
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
-    yield from _table(COMMON)
+    yield from _table(_row(name, parameter) for name, parameter in COMMON.items())
+    yield _SHARED_HEAD.rstrip("\n")
+    yield ""
+    yield from _table(sorted(shared))
     yield _ASSERTIONS.rstrip("\n")
     for name in operations:
         kind = operations.get(name)
@@ -129,20 +143,46 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
         needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
         variables = "" if kind.draws else " No variables."
-        yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}\n"
-        yield from _table(kind.parameters)
+        rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
+        also = [
+            f"`{parameter}`" + (" (mandatory)" if declared.required else "")
+            for parameter, declared in kind.parameters.items()
+            if rows[parameter] in shared
+        ]
+        common = f" Shared: {', '.join(also)}." if also else ""
+        yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}{common}"
+        if own := [row for row in rows.values() if row not in shared]:
+            yield ""
+            yield from _table(own)
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
 
 
-def _table(parameters: Mapping[str, Parameter]) -> Iterator[str]:
+def _shared_rows(operations: OperationTypes) -> frozenset[str]:
+    """Return the rows that three types or more have alike: of each parameter's name only the most frequent one."""
+    seen = Counter(
+        (name, _row(name, parameter))
+        for kind in operations
+        for name, parameter in operations.get(kind).parameters.items()
+    )
+    most = dict[str, str]()
+    for (name, row), count in seen.most_common():
+        if count >= _SHARED_BY:
+            most.setdefault(name, row)
+    return frozenset(most.values())
+
+
+def _table(rows: Iterable[str]) -> Iterator[str]:
     yield "| parameter | type | default | meaning |"
     yield "|---|---|---|---|"
-    for name, parameter in parameters.items():
-        kinds = " or ".join(KIND_NAMES[kind].removeprefix("a ").removeprefix("an ") for kind in parameter.kinds)
-        default = "**mandatory**" if parameter.required else _default(parameter.default)
-        choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
-        yield f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
+    yield from rows
+
+
+def _row(name: str, parameter: Parameter) -> str:
+    kinds = " or ".join(KIND_NAMES[kind].removeprefix("a ").removeprefix("an ") for kind in parameter.kinds)
+    default = "**mandatory**" if parameter.required else _default(parameter.default)
+    choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+    return f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
 
 
 def _default(value: object) -> str:
