@@ -44,7 +44,7 @@ def builtin_operations() -> OperationTypes:
     registry = OperationTypes()
     for kind in (
         bulk.Bulk(),
-        composite.Composite(),
+        composite.Composite(registry),
         *admin.TYPES,
         *documents.TYPES,
         *http_requests.TYPES,

@@ -21,6 +21,7 @@ from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.points_in_time import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
 from esbench.operations.turns import WEIGHT, Turns, weight_of
+from esbench.registry import Registry
 from esbench.requests.exchange import RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Program
 from esbench.units import parse_duration
@@ -48,14 +49,18 @@ class Composite(OperationType):
         ),
     }
 
+    def __init__(self, types: Registry[OperationType]) -> None:
+        """`types`: those that its requests may be of; more may be added to them later."""
+        self._types = types
+
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         for element, names in _each_with_names(params["requests"]):
-            _check_elements([element], names, where, may_have_weight=True)
+            self._check_elements([element], names, where, may_have_weight=True)
 
     def tolerated(self, params: Mapping[str, Any]) -> Iterator[TrackError]:
         yield from super().tolerated(params)
-        yield from _tolerated(params["requests"])
+        yield from self._tolerated(params["requests"])
 
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)  # its requests were checked with those around it
@@ -63,13 +68,66 @@ class Composite(OperationType):
             raise TrackError('"max-connections" belongs to the outermost composite', where=where)
 
     def reads(self, params: Mapping[str, Any]) -> bool:
-        return _all_read(params["requests"])
+        return self._all_read(params["requests"])
 
     def connections(self, params: Mapping[str, Any]) -> int:
         return min(_width(_widest(params["requests"])), whole(params.get("max-connections")) or 1 << 30)
 
     def compile(self, context: TaskContext) -> Program:
-        return _CompositeProgram(context, self.connections(context.params))
+        return _CompositeProgram(context, self._types, self.connections(context.params))
+
+    def _check_elements(
+        self, elements: Sequence[Any], names: dict[str, str], where: str, *, may_have_weight: bool = False
+    ) -> None:
+        """Raise TrackError for an element that is not a valid request or stream of requests.
+
+        `names`: the types of the requests before, by name; those of the elements are added.
+        """
+        allowed = [name for name in self._types if self._types.get(name).traits.in_composite]
+        for element in elements:
+            if not isinstance(element, Mapping) or ("stream" in element) == ("operation-type" in element):
+                what = f'a request needs an "operation-type", or is a {{"stream": [...]}}, not {str(element)[:100]}'
+                raise TrackError(what, where=where)
+            if weight_of(element, "a request", where) is not None and not may_have_weight:
+                what = '"weight" belongs to the requests and streams of the outermost composite'
+                raise TrackError(what, where=where, hint="a stream with a weight may hold several requests")
+            if "stream" in element:
+                if not isinstance(element["stream"], list):
+                    raise TrackError('a "stream" must be a list of requests', where=where)
+                self._check_elements(element["stream"], names, where)
+                continue
+            kind = element["operation-type"]
+            if kind not in allowed:
+                raise TrackError(
+                    f'a composite cannot contain "{kind}"', where=where, hint=did_you_mean(str(kind), allowed)
+                )
+            name = _name_of(element)
+            try:
+                _check_request(element, names)
+                self._types.get(kind).check_part(element, "")
+            except EsbenchError as error:
+                raise TrackError(f'request "{name}": {error.what}', where=where, hint=error.hint) from None
+            names[name] = kind
+            if kind == Composite.name:
+                self._check_elements(element["requests"], names, where)
+
+    def _all_read(self, elements: Sequence[Mapping[str, Any]]) -> bool:
+        """True if each request of a composite that was checked is known to change no document."""
+        return all(
+            self._all_read(element["stream"])
+            if "stream" in element
+            else self._types.get(element["operation-type"]).reads(element)
+            for element in elements
+        )
+
+    def _tolerated(self, elements: Sequence[Mapping[str, Any]]) -> Iterator[TrackError]:
+        """Yield the tolerated faults of requests that were checked."""
+        for element in elements:
+            if "stream" in element:
+                yield from self._tolerated(element["stream"])
+            else:
+                for fault in self._types.get(element["operation-type"]).tolerated(element):
+                    yield TrackError(f'request "{_name_of(element)}": {fault.what}', hint=fault.hint)
 
 
 def _each_with_names(elements: Sequence[Any]) -> Iterator[tuple[Any, dict[str, str]]]:
@@ -80,43 +138,6 @@ def _each_with_names(elements: Sequence[Any]) -> Iterator[tuple[Any, dict[str, s
     names: dict[str, str] = {}
     for element in elements:
         yield element, dict(names) if isinstance(element, Mapping) and element.get(WEIGHT) is not None else names
-
-
-def _check_elements(
-    elements: Sequence[Any], names: dict[str, str], where: str, *, may_have_weight: bool = False
-) -> None:
-    """Raise TrackError for an element that is not a valid request or stream of requests.
-
-    `names`: the types of the requests before, by name; those of the elements are added.
-    """
-    from esbench.operations import builtin_operations
-
-    types = builtin_operations()
-    allowed = [name for name in types if types.get(name).traits.in_composite]
-    for element in elements:
-        if not isinstance(element, Mapping) or ("stream" in element) == ("operation-type" in element):
-            what = f'a request needs an "operation-type", or is a {{"stream": [...]}}, not {str(element)[:100]}'
-            raise TrackError(what, where=where)
-        if weight_of(element, "a request", where) is not None and not may_have_weight:
-            what = '"weight" belongs to the requests and streams of the outermost composite'
-            raise TrackError(what, where=where, hint="a stream with a weight may hold several requests")
-        if "stream" in element:
-            if not isinstance(element["stream"], list):
-                raise TrackError('a "stream" must be a list of requests', where=where)
-            _check_elements(element["stream"], names, where)
-            continue
-        kind = element["operation-type"]
-        if kind not in allowed:
-            raise TrackError(f'a composite cannot contain "{kind}"', where=where, hint=did_you_mean(str(kind), allowed))
-        name = _name_of(element)
-        try:
-            _check_request(element, names)
-            types.get(kind).check_part(element, "")
-        except EsbenchError as error:
-            raise TrackError(f'request "{name}": {error.what}', where=where, hint=error.hint) from None
-        names[name] = kind
-        if kind == Composite.name:
-            _check_elements(element["requests"], names, where)
 
 
 def _flat(elements: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -142,30 +163,6 @@ def _widest(elements: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         members = list(group)
         widest += [max(members, key=lambda each: ("stream" in each, _width([each])))] if is_drawn else members
     return widest
-
-
-def _all_read(elements: Sequence[Mapping[str, Any]]) -> bool:
-    """True if each request of a composite that was checked is known to change no document."""
-    from esbench.operations import builtin_operations
-
-    types = builtin_operations()
-    return all(
-        _all_read(element["stream"]) if "stream" in element else types.get(element["operation-type"]).reads(element)
-        for element in elements
-    )
-
-
-def _tolerated(elements: Sequence[Mapping[str, Any]]) -> Iterator[TrackError]:
-    """Yield the tolerated faults of requests that were checked."""
-    from esbench.operations import builtin_operations
-
-    types = builtin_operations()
-    for element in elements:
-        if "stream" in element:
-            yield from _tolerated(element["stream"])
-        else:
-            for fault in types.get(element["operation-type"]).tolerated(element):
-                yield TrackError(f'request "{_name_of(element)}": {fault.what}', hint=fault.hint)
 
 
 def _check_request(element: Mapping[str, Any], names: Mapping[str, str]) -> None:
@@ -202,10 +199,8 @@ _Elements = tuple[_Request | _Stream, ...]
 class _CompositeProgram:
     """The program of a composite: the programs of all its requests, each with its own resources and ledger entries."""
 
-    def __init__(self, context: TaskContext, connections: int) -> None:
-        from esbench.operations import builtin_operations
-
-        self._types = builtin_operations()
+    def __init__(self, context: TaskContext, types: Registry[OperationType], connections: int) -> None:
+        self._types = types
         self._context = context
         self._programs: list[Program] = []
         self._requests: Sequence[Mapping[str, Any]] = context.params["requests"]
