@@ -11,6 +11,7 @@ from esbench.model import Challenge, Corpus, Step, Task, Track, Variable
 from esbench.operations import OperationTypes
 from esbench.operations.parameters import flag
 from esbench.requests.templates import variables_in
+from esbench.track.tasks import RUN_ON_SERVERLESS
 
 _TYPE, _TAG = "type:", "tag:"
 
@@ -58,7 +59,7 @@ def for_serverless(challenge: Challenge, types: OperationTypes, distribution: st
     """
 
     def stays(task: Task) -> bool:
-        said = str(task.params.get("run-on-serverless", task.operation.params.get("run-on-serverless"))).lower()
+        said = str(task.params.get(RUN_ON_SERVERLESS, task.operation.params.get(RUN_ON_SERVERLESS))).lower()
         if said in ("true", "false") or task.operation.python:
             return said != "false"
         return task.operation.type not in types or distribution not in types.of(task.operation).traits.not_on_serverless

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from esbench.errors import EsbenchError, TrackError, did_you_mean
+from esbench.errors import EsbenchError, TrackError, did_you_mean, nearest
 from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Step, Task, Variable
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from esbench.operations import OperationTypes
 
 _QUOTED = re.compile(r'"([^"]+)"')
+_COMMENT = re.compile(r"[#_/]|comment", re.IGNORECASE)
 _OPERATION_KEYS = known_keys("operation")
 _TASK_KEYS = known_keys("task")
+RUN_ON_SERVERLESS = "run-on-serverless"  # of a task or its operation, in Rally
 _PARALLEL_DEFAULTS = (
     "warmup-iterations",
     "iterations",
@@ -270,10 +272,22 @@ class TaskBuilder:
         )
         for what, remedy in _contradictions(task):
             node.fail(what, remedy)
+        if not (task.schedule.custom or operation.python):  # the track's own code is handed all keys
+            self._tolerate_unknown_keys(node, task)
         if definition.path not in self.unjudged:
             self._check_rates(node, task)
         scope.add(task, node)
         return task
+
+    def _tolerate_unknown_keys(self, node: DocumentNode, task: Task) -> None:
+        type_ = task.operation.type
+        of_operation = self.operation_types.of(task.operation).parameters if type_ in self.operation_types else ()
+        for key in task.params:
+            if key == RUN_ON_SERVERLESS or _COMMENT.match(key):
+                continue
+            hint = "it is a parameter of the operation" if key in of_operation else nearest(key, _TASK_KEYS)
+            with self.faults.leniently():
+                node[key].fail(f'unknown key "{key}" in task "{task.name}": it has no effect', hint)
 
     def _check_rates(self, node: DocumentNode, task: Task) -> None:
         for rate in rates(task.schedule):

@@ -65,6 +65,11 @@ schedule: [operation: {operation-type: bulk, bulk-size: {{ 100 * 1.1 }}}]
         'track.py:3: param-source "paths" has no params() '
         "(it returns the parameters of the next request: no task can use the source without)",
     ),
+    "unknown key of a task": (
+        "schedule: [{operation: refresh, weight: 3, run-on-serverless: true, iterations: 2}]",
+        "",
+        'track.yml:1: unknown key "weight" in task "refresh": it has no effect',
+    ),
     "clients": (
         "schedule: [parallel: {clients: 2, tasks: [{operation: refresh, clients: 3}]}]",
         "",
