@@ -1,4 +1,4 @@
-"""The recipes for CI, as docs/recipes.md shows them: they pass, and fail, when they should.
+"""The recipes for CI, as docs/ci.md shows them: they pass, and fail, when they should.
 
 Nothing is replaced in their commands; the two archives are of null servers, of which the new one may be slower. Further
 options only make the races shorter.
@@ -20,7 +20,7 @@ from esbench.cli.main import run
 from esbench.null_server import NullServer
 
 _OPERATION = "operations: [{name: search, operation-type: search, index: shop, body: {query: {match_all: {}}}}]"
-RECIPES = ROOT / "docs" / "recipes.md"
+RECIPES = ROOT / "docs" / "ci.md"
 # A track of esbench has this task, whose p99 cannot be judged in the time of a test.
 SHORT = (
     *("--include-tasks=type:delete-index,type:create-index,get-by-id", "--track-params=documents:1000"),
@@ -29,7 +29,7 @@ SHORT = (
 
 
 def shown(*words: str) -> Command:
-    """The first command of the recipes that has these words."""
+    """The first command of the page that has these words."""
     return next(each for each in commands() if each.page == RECIPES and set(words) <= set(each.words))
 
 

@@ -137,7 +137,7 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
         replies.server = store
         nodes = stack.enter_context(NullNodes())
         with Cluster([server.url]) as cluster:  # races that load nothing need their indices
-            for index in ("orders", "order-analytics"):
+            for index in ("orders", "bench-orders", "order-analytics"):
                 cluster.request("PUT", f"/{index}", body={"mappings": {"_meta": {"made_by": "esbench"}}})
         cloud_id = base64.b64encode(f"0.0.1:{secured.port}$127$".encode()).decode()
         tls = f"127.0.0.1:{secured.port}"

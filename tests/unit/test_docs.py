@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from documented import BASH, PAGES, ROOT, blocks, commands, page_id, usages
 
 from esbench.cli.command import OSB_COMMANDS, OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
@@ -36,6 +37,7 @@ _OTHER_COMMANDS = {
         "--loop",
         "--until-stdin-closes",
     },
+    "ci.md": {"--depth", "--detach"},  # of git
     "from-wrk.md": {"--latency", "--timeout"},
     "from-opensearch-benchmark.md": {"--redline-test"},
 }
@@ -78,9 +80,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_index_leads_to_every_page() -> None:
-    index = ROOT / "docs" / "README.md"
-    linked = {(index.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", index.read_text())}
-    assert {*(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")} - linked - {index} == set()
+    indices = [ROOT / "docs" / "README.md", ROOT / "docs" / "adr" / "README.md"]
+    linked = {
+        (index.parent / link).resolve()
+        for index in indices
+        for link in re.findall(r"\]\(([^)#]+\.md)", index.read_text())
+    }
+    assert {*(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")} - linked - {indices[0]} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
@@ -110,7 +116,7 @@ def test_blocks_are_what_a_shell_reads(page: Path) -> None:
 
 
 # Programs of others are not run; their kinds are these.
-OTHERS = {"cat", "esrally", "go", "jmeter", "loadgen", "opensearch-benchmark", "pip", "wrk"}
+OTHERS = {"cat", "esrally", "git", "go", "jmeter", "loadgen", "opensearch-benchmark", "pip", "wrk"}
 
 
 def test_programs_beside_esbench_are_known_and_what_they_are_given_exists() -> None:
@@ -122,6 +128,17 @@ def test_programs_beside_esbench_are_known_and_what_they_are_given_exists() -> N
             assert re.search(rf"^{words[0]}:", makefile, re.MULTILINE), command.place
         elif program.startswith("python"):
             assert words[:2] == ["-m", "venv"] or (ROOT / words[0]).is_file(), command.place
+
+
+@pytest.mark.parametrize("name", [".github/workflows/bench.yml", ".gitlab-ci.yml", "Jenkinsfile"])
+def test_a_file_of_a_ci_system_runs_the_commands_of_its_page(name: str) -> None:
+    page = ROOT / "docs" / "ci.md"
+    assert "`bench.sh`" in page.read_text()
+    assert "esbench duel" in next(blocks(page)).text  # tried by test_documented_races.py
+    (text,) = re.findall(rf"^```\w+\n(?:#|//) {re.escape(name)}\b[^\n]*\n(.*?)^```$", page.read_text(), re.M | re.S)
+    assert re.search(r"sh -e (new/)?bench\.sh", text)
+    if name.endswith(".yml"):
+        assert "bench" in yaml.safe_load(text).get("jobs", yaml.safe_load(text))
 
 
 def test_extras_that_pages_install_exist() -> None:
