@@ -231,3 +231,13 @@ def test_the_track_format_names_every_key_of_the_schema() -> None:
 def test_benchmarks_that_pages_name_exist() -> None:
     for page in PAGES:
         assert set(re.findall(r"benchmarks/(\w+\.py)", page.read_text())) <= set(BENCHMARKS), page_id(page)
+
+
+def test_outputs_that_are_made_again_have_a_command_and_a_block() -> None:
+    marked = re.compile(
+        r"^<!-- output( of: esbench .+?)?(, first \d+ lines)? -->\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL
+    )
+    for page in PAGES:
+        found = list(marked.finditer(page.read_text()))
+        assert len(found) == page.read_text().count("<!-- output"), page_id(page)
+        assert all(block[1] or block[3].startswith("$ esbench ") for block in found), page_id(page)
