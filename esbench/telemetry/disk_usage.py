@@ -17,7 +17,7 @@ _INDICES_AT_MOST = 100
 _SINCE = (7, 15)
 _LIMIT_S = 600.0
 _PARAMS = {**LENIENT, "run_expensive_tasks": True, "flush": True}
-_INDICES = Param("disk-usage-stats-indices", "names", (), "indices to look at; the track's when not given")
+_INDICES = Param("disk-usage-stats-indices", "names", (), "indices, data streams or patterns; without it the track's")
 
 
 class DiskUsage(IndexDevice):

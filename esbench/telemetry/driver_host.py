@@ -39,7 +39,7 @@ class DriverHost(Device):
     help = "the driver's host (CPU, load, memory, swap, disk and network I/O) and its processes"
     always = True
     asks_cluster = False
-    params = (Param("driver-sample-interval", "duration", 1.0, "time between samples"),)
+    params = (Param("driver-sample-interval", "duration", 1.0, "time between two samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)

@@ -27,7 +27,7 @@ class HostUsage(Device):
     help = "the nodes' own processes: CPU, memory, threads, disk I/O, page faults; the page cache"
     embedded_only = True
     asks_cluster = False
-    params = (Param("host-sample-interval", "duration", 1.0, "time between samples"),)
+    params = (Param("host-sample-interval", "duration", 1.0, "time between two samples"),)
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
         super().__init__(scene, params)

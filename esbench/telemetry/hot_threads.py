@@ -40,11 +40,17 @@ class HotThreads(Device):
     follows_seconds = True
     help = "methods that the busiest threads of each thread pool are in, at intervals and when a task becomes slow"
     params = (
-        Param("hot-threads-sample-interval", "duration", 10.0, "seconds between samples"),
+        Param("hot-threads-sample-interval", "duration", 10.0, "time between two samples"),
         Param("hot-threads-threads", "count", 10, "threads of each node in a sample, the busiest ones"),
-        Param("hot-threads-snapshots", "count", 10, "stacks of each thread in a sample"),
+        Param("hot-threads-snapshots", "count", 10, "snapshots of each thread in a sample"),
         Param("hot-threads-interval", "duration", 0.5, "how long the nodes watch their threads for a sample"),
-        Param("hot-threads-type", "text", "cpu", "by what threads are hot", choices=("cpu", "wait", "block")),
+        Param(
+            "hot-threads-type",
+            "text",
+            "cpu",
+            "how threads are ranked: cpu, wait or block; the percentages are of that",
+            choices=("cpu", "wait", "block"),
+        ),
     )
     figures = frozenset({"sample"})
     samples_at_steps = False

@@ -50,8 +50,8 @@ class Gc(Device):
     help = "pauses of the garbage collector and safepoints of the nodes, from the log of their Java (9 and later)"
     embedded_only = True
     params = (
-        Param("gc-log-config", "text", "gc*,safepoint", "what Java logs: the selection of -Xlog"),
-        Param("gc-sample-interval", "duration", 1.0, "time between looks at the log"),
+        Param("gc-log-config", "text", "gc*,safepoint", "what Java logs: tags and levels of -Xlog"),
+        Param("gc-sample-interval", "duration", 1.0, "time between readings of the log"),
     )
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:
@@ -115,9 +115,14 @@ class Jfr(Device):
     help = "a recording of Java Flight Recorder for each node, kept in the race's logs"
     embedded_only = True
     params = (
-        Param("recording-template", "text", "default", "default, profile, or the path of a .jfc file"),
+        Param(
+            "recording-template",
+            "text",
+            "default",
+            "default, profile (more events, more overhead), or the path of a .jfc file that the node's user can read",
+        ),
         Param("jfr-delay", "duration", None, "how long after the node's start it begins, at least 1 s"),
-        Param("jfr-duration", "duration", None, "how long it records, at least 1 s; to the node's end"),
+        Param("jfr-duration", "duration", None, "how long it records, at least 1 s; without it until the node's end"),
     )
 
     @classmethod

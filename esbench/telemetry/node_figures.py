@@ -221,7 +221,7 @@ OPTIONS = {  # what switches the figures of `ALL`, and what they are
     "buffer-pools": "direct and mapped buffers",
     "thread-pools": "threads, queues, rejections and completed work of each thread pool in use",
     "breakers": "circuit breakers: estimated bytes, trips",
-    "indexing-pressure": "bytes of documents on their way, and rejections for it (from 7.9)",
+    "indexing-pressure": "bytes of documents in flight, and rejections because of them (from 7.9)",
     "fs": "disk space, reads and writes",
     "network": "HTTP connections, bytes and messages between nodes",
     "indices": "documents, segments, searches, merges, caches ... of the node's shards",

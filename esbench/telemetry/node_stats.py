@@ -137,12 +137,18 @@ class NodeStats(Nodes):
     always = False
     replaces = "nodes"
     params = (
-        Param("node-stats-sample-interval", "duration", _INTERVAL_S, "seconds between samples"),
+        Param("node-stats-sample-interval", "duration", _INTERVAL_S, "time between two samples"),
         *(
             Param(f"node-stats-include-{option}", "flag", option not in ("indices", "buffer-pools"), help_)
             for option, help_ in OPTIONS.items()
         ),
-        Param(_PARTS_OF_INDICES, "names", (), "parts of indices to be read, say docs,store: switches them on"),
+        Param(
+            _PARTS_OF_INDICES,
+            "names",
+            (),
+            "parts of indices to read, which switches them on: docs, store, indexing, get, search, merges, refresh, "
+            "flush, segments, translog, query_cache, request_cache, fielddata",
+        ),
     )
 
     def __init__(self, scene: Scene, params: Mapping[str, Any]) -> None:

@@ -41,7 +41,7 @@ _KEEP = tuple(
         *_PROGRESS.values(),
     )
 )
-_INDICES = Param("recovery-stats-indices", "names", (), "indices to look at; the track's when not given")
+_INDICES = Param("recovery-stats-indices", "names", (), "indices, data streams or patterns; without it the track's")
 
 Key = tuple[str, int, str, int]  # index, number of the shard, target node, start
 

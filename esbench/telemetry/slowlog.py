@@ -48,9 +48,9 @@ class Slowlog(Device):
     name = "slowlog"
     help = "slow logs of searches and indexing, whose thresholds are set for the race"
     params = (
-        Param("slowlog-query", "duration", 0.1, "log the query phase of a search on a shard from so long on"),
-        Param("slowlog-fetch", "duration", 0.05, "log the fetch phase of a search on a shard from so long on"),
-        Param("slowlog-index", "duration", 0.1, "log the indexing of a document from so long on"),
+        Param("slowlog-query", "duration", 0.1, "log the query phase of a search on a shard from this duration on"),
+        Param("slowlog-fetch", "duration", 0.05, "log the fetch phase of a search on a shard from this duration on"),
+        Param("slowlog-index", "duration", 0.1, "log the indexing of a document from this duration on"),
     )
     patience_s = 5.0
     restores = True

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from esbench.cli.command import OSB_COMMANDS, OSB_OPTIONS, RALLY_COMMANDS, RALLY
 from esbench.cli.main import esbench
 from esbench.engine.catalog import load_catalog
 from esbench.operations import builtin_operations
+from esbench.record import model
 from esbench.requests.variables import VARIABLE_TYPES
+from esbench.telemetry import table_of_parameters
 
 BENCHMARKS = {path.name: path.read_text() for path in (ROOT / "benchmarks").glob("*.py")}
 _OTHER_COMMANDS = {
@@ -226,6 +229,20 @@ def test_the_track_format_names_every_key_of_the_schema() -> None:
     schema = json.loads((ROOT / "esbench" / "track" / "schema.json").read_text())
     text = (ROOT / "docs" / "reference" / "track-format.md").read_text()
     assert names_of(schema) - set(re.findall(r"[\w-]+", text)) == set()
+
+
+def test_the_reference_of_the_record_names_every_key() -> None:
+    kinds = [kind for kind in vars(model).values() if getattr(kind, "__module__", "") == model.__name__]
+    keys = {each.name for kind in kinds if is_dataclass(kind) for each in fields(kind)} | {
+        *model.Statistic.__annotations__
+    }
+    text = (ROOT / "docs" / "reference" / "record.md").read_text()
+    assert keys - set(re.findall(r"\w+", text)) == set()
+
+
+def test_the_reference_of_telemetry_has_the_parameters_that_are_declared() -> None:
+    page = ROOT / "docs" / "reference" / "telemetry.md"
+    assert page.read_text().endswith("\n".join(["", *table_of_parameters(), ""]))
 
 
 def test_benchmarks_that_pages_name_exist() -> None:

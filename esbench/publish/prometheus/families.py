@@ -1,7 +1,7 @@
 """The state of a race as Prometheus' metric families: names, help texts, labels and samples.
 
-Pure. docs/metrics.md has a row for each family. The rules of names are those of prometheus.io (Practices: Metric and
-label naming) and of OpenMetrics.
+Pure. docs/reference/export.md has a row for each family. The rules of names are those of prometheus.io (Practices:
+Metric and label naming) and of OpenMetrics.
 """
 
 from __future__ import annotations

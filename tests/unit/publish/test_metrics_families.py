@@ -237,7 +237,7 @@ def test_every_metric_is_documented(following: FollowedRace) -> None:
     assert {s.labels["request"] for f in Samples(following).families for s in f.samples if "_named_" in s.name} == {
         "get"
     }
-    page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "export.md").read_text()
     rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
     telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]
     served = {
