@@ -8,17 +8,20 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.option import option
 from esbench.cli.output import check_report_file, print_document, report_options
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import workers_option
 from esbench.record.home import esbench_home
 
 
-@click.command(cls=EsbenchCommand)
-@workers_option
-@click.option(
-    "--seconds", type=click.FloatRange(min=0.2), default=2, show_default=True, help="Length of each measurement."
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench calibrate", "esbench calibrate --workers=4 --seconds=10"),
+    docs="docs/method.md",
 )
+@workers_option
+@option("--seconds", type=click.FloatRange(min=0.2), default=2, help="How long each measurement lasts.")
 @progress_options
 @report_options
 def calibrate(
@@ -29,7 +32,7 @@ def calibrate(
     report_format: str | None,
     **flags: Any,
 ) -> None:
-    """Say what this host's driver can do, by racing a server that answers at once."""
+    """Measure how many requests this host can send, with a server on it that answers at once."""
     from esbench.race.calibrate import CalibrateOptions, run
     from esbench.record.host import default_workers
     from esbench.report.calibration import calibration_document

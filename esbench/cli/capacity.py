@@ -11,6 +11,7 @@ import click
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options
 from esbench.errors import UsageError
@@ -24,35 +25,58 @@ if TYPE_CHECKING:
 
 _SAY_BUDGET, _SAY_RATE = "say 15m", "say --while=insert@200: 200 requests per second"
 BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
-objective_option = partial(click.option, "--objective", "objectives", multiple=True, metavar="OBJECTIVE")
-beside_option = partial(click.option, "--while", "beside", multiple=True, metavar="TASK@RATE")
+objective_option = partial(
+    option,
+    *("--objective", "objectives"),
+    multiple=True,
+    metavar="OBJECTIVE",
+    show_default="those of the track's task",
+    help="What must hold: p99<50ms, within 50ms>=99% or errors<0.1%. May be repeated.",
+)
+beside_option = partial(
+    option,
+    *("--while", "beside"),
+    multiple=True,
+    metavar="TASK@RATE",
+    help="Another task that runs during the search, at a fixed rate: insert@200.",
+)
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=(
+        "esbench capacity --track=orders --task=get-by-id --objective='p99<50ms'",
+        "esbench capacity --track=orders --task=term-query --while=insert@200 --target-hosts=10.0.0.1:9200",
+    ),
+    docs="docs/capacity.md",
+)
 @race_flags
-@click.option("--task", required=True, help="The task of the challenge whose rate is searched.")
-@objective_option(help="p99<50ms, within 50ms>=99% or errors<0.1%; those of the track's task otherwise.")
-@beside_option(help="A task that runs beside, at a fixed rate.")
-@click.option(
+@option("--task", required=True, metavar="TASK", matters=True, help="The task to find the highest rate of.")
+@objective_option(matters=True)
+@beside_option()
+@option(
     "--budget",
     default=BUDGET,
-    show_default=True,
     metavar="DURATION",
-    help="Begin no probe later, but the one that holds the result.",
+    matters=True,
+    help="Try no further rate after this time. Only --sustain may follow.",
 )
-@click.option(
+@option(
     "--sustain",
     default=f"{SearchTerms.sustain_s / 60:.0f}m",
-    show_default=True,
     metavar="DURATION",
-    help="Hold what was found for so long; 0s does not.",
+    help="How long the rate that was found is sent once more, to confirm it. 0s leaves that out.",
 )
 @keep_node_option
 @race_id_option
 @dry_run_option
 @race_outputs
 def capacity(**flags: Any) -> int:
-    """Find the highest rate at which a task's objectives hold."""
+    """Find the highest rate at which a task's objectives hold, such as 99 % of its requests within 50 ms.
+
+    One rate after the other is tried, and the one that was found is held for a while. Without --target-hosts, esbench
+    downloads a server once, and starts a node of it.
+    """
     from esbench.race.probing import Probing
 
     flags |= _NOT_ASKED

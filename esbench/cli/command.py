@@ -210,12 +210,31 @@ class EsbenchCommand(click.Command):
     """A command that adds a hint to unknown options: what replaces Rally's, else the nearest name.
 
     Use it as `@click.command(cls=EsbenchCommand)`. `hints`: option ("--baseline") -> hint, for options that other
-    commands of esbench have.
+    commands of esbench have. `examples` are command lines and `docs` is a page, as a path below the folder of the
+    sources, both for the help.
     """
 
-    def __init__(self, *, hints: Mapping[str, str] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        hints: Mapping[str, str] | None = None,
+        examples: Sequence[str] = (),
+        docs: str = "",
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
-        self._hints = hints or {}
+        self._hints, self.examples, self.docs = hints or {}, examples, docs
+        self._screen = click.Option(
+            ["-h", "_h"], is_flag=True, expose_value=False, is_eager=True, callback=_print_screen
+        )
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), self._screen]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from esbench.cli.help import write_help
+
+        write_help(self, ctx, formatter, self.examples, self.docs, whole=True)
 
     def hint_of_word(self, word: str, ctx: click.Context) -> str:
         """Return the hint for an unexpected extra argument."""
@@ -248,10 +267,38 @@ class EsbenchCommand(click.Command):
             return super().invoke(ctx)
 
 
+def _print_screen(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    from esbench.cli.help import write_help
+
+    if not asked or ctx.resilient_parsing:
+        return
+    command, formatter = ctx.command, ctx.make_formatter()
+    assert isinstance(command, EsbenchCommand)
+    write_help(command, ctx, formatter, command.examples, command.docs, whole=False)
+    click.echo(formatter.getvalue().rstrip("\n"))
+    ctx.exit()
+
+
 class EsbenchGroup(click.Group):
-    """A group of commands; an unknown one gets a did-you-mean."""
+    """A group of commands; an unknown one gets a did-you-mean. `examples` and `docs` are as those of a command."""
 
     command_class = EsbenchCommand
+
+    def __init__(self, *, examples: Sequence[str] = (), docs: str = "", **settings: Any) -> None:
+        super().__init__(**settings)
+        self.examples, self.docs = examples, docs
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        return ["-h", *super().get_help_option_names(ctx)]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from esbench.cli.help import write_end, write_examples
+
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        write_examples(formatter, self.examples)
+        self.format_options(ctx, formatter)
+        write_end(formatter, self.docs)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -12,6 +12,7 @@ import click
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.completion import RaceNames
 from esbench.cli.fail_on import raise_failures
+from esbench.cli.option import of_matrix, of_results, of_verdicts, option
 from esbench.cli.output import (
     check_file,
     check_report_file,
@@ -34,46 +35,80 @@ if TYPE_CHECKING:
 _COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=(
+        "esbench compare 20261120t1502 last",
+        "esbench compare 20261121t1015 --fail-on=slower --report-file=compare.md",
+    ),
+    docs="docs/comparing.md",
+)
 @click.argument("given", metavar="[SIDE]...", nargs=-1, type=RaceNames())
-@click.option("--baseline", metavar="SIDE", type=RaceNames(), help="The race or rounds to compare with.")
-@click.option(
+@option(
+    "--baseline",
+    metavar="SIDE",
+    type=RaceNames(),
+    matters=True,
+    show_default="the first SIDE",
+    help="The side to compare with.",
+)
+@option(
     "--contender",
     "contenders",
     multiple=True,
     metavar="SIDE",
     type=RaceNames(),
-    help="The race or rounds that may be better; may be given several times. "
-    "Without it: the other sides of the baseline's session.",
+    matters=True,
+    show_default="the other SIDEs, or those of the baseline's session",
+    help="The side that may be faster. May be repeated.",
 )
-@click.option("--allow", multiple=True, metavar="KEY", help="A difference of the workload that does not matter.")
-@click.option(
+@of_verdicts(
+    "--allow",
+    multiple=True,
+    metavar="KEY",
+    help="Compare although the sides differ in this, such as host. The error that refuses names the KEY. May be "
+    "repeated.",
+)
+@of_verdicts(
     "--min-effect",
     metavar="PERCENT",
-    help="Smaller changes count as the same.  [default: 5%; 10% from p99 up and on fresh nodes]",
+    show_default="5%; 10% from p99 up and on fresh nodes",
+    help="The smallest change that is called faster or slower.",
 )
-@click.option(
+@of_verdicts(
     "--max-error-rise",
     metavar="PERCENT",
     default="0.1%",
-    show_default=True,
-    help="A gain with this many points more errors does not count.",
+    help="Do not call a side faster if so many more of its requests failed, in points.",
 )
-@click.option(
+@of_verdicts(
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
-    help="Exit with 3 when it holds, 4 when that cannot be judged: slower, slower:these-clusters, objectives, answers, "
-    "or a change such as 'p99>+10%'.",
+    matters=True,
+    help="Exit with 3 if this holds, with 4 if that cannot be judged. It is slower, slower:these-clusters, objectives, "
+    "answers, or a change such as 'p99>+10%'. May be repeated.",
 )
-@click.option(
-    "--all/--primary", "every_figure", default=None, help="A table of every figure, or of those that are judged."
+@of_results(
+    "--all/--primary",
+    "every_figure",
+    default=None,
+    matters=True,
+    help="Print a table of every figure, or of those that are judged.",
 )
-@click.option("--rows", metavar="KEYS", help="Print a matrix of all sides without verdicts: its rows.  [default: task]")
-@click.option(
-    "--columns", metavar="KEYS", help="Its columns: side, race, version, param:NAME, tag:NAME ...  [default: side]"
+@of_matrix(
+    "--rows",
+    metavar="KEYS",
+    show_default="task",
+    help="Print one figure of all sides, without verdicts: what its rows are.",
 )
-@click.option("--value", metavar="FIGURE", help="Its figure: throughput, errors, p50, p99, max ...  [default: p50]")
+@of_matrix(
+    "--columns",
+    metavar="KEYS",
+    show_default="side",
+    help="What its columns are: side, race, version, param:NAME, tag:NAME ...",
+)
+@of_matrix("--value", metavar="FIGURE", show_default="p50", help="The figure: throughput, errors, p50, p99, max ...")
 @report_options_of(COMPARISON_FORMATS)
 @html_option
 def compare(
@@ -93,10 +128,10 @@ def compare(
     report_format: str | None,
     html: Path | None,
 ) -> None:
-    """Compare sides: races, or rounds of races.
+    """Say which side is faster: a race, or several rounds, on each side.
 
-    SIDE is a race (id, beginning of an id, or 'last'), a list of them (a,b,c), a session or SESSION:SIDE, or
-    tag:NAME:VALUE. Without options the first one is the baseline.
+    SIDE is a race (its id, the beginning of its id, or 'last'), a list of races (a,b,c), a session of esbench duel,
+    one of its sides (SESSION:SIDE), or all races with a tag (tag:NAME:VALUE). The first SIDE is the baseline.
     """
     from esbench.comparison.conditions import outcome, parse_condition
     from esbench.report.brief import brief
@@ -203,9 +238,9 @@ def check_files_without_verdicts(
 
     The arguments are those of `check_comparison_files`. JUnit, which consists of verdicts, is refused because of `why`.
     """
-    for option, name in (("--format", form), ("--report-format", report_format)):
+    for where, name in (("--format", form), ("--report-format", report_format)):
         if name == JUNIT.name:
-            raise UsageError(why, where=f"{option}={name}")
+            raise UsageError(why, where=f"{where}={name}")
     suffix = report_file.suffix if report_file is not None and report_format is None else ""
     if format_of_file(suffix, COMPARISON_FORMATS) is JUNIT:
         raise UsageError(why, where=f"--report-file={report_file}", hint="leave it out, or end it in .md")

@@ -66,7 +66,11 @@ class TaskNames(_Names):
         return task_names(find_track(named.get("track"), named.get("track_path")))
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench completion zsh > ~/.esbench-completion", "esbench completion fish | source"),
+    docs="docs/reference/command-line.md",
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the script with which SHELL completes esbench's commands, options, races, tracks and tasks.

@@ -7,50 +7,76 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath
+from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.errors import UsageError
 from esbench.errors.printable import printable
 
 
-@click.command("create-track", cls=EsbenchCommand)
-@click.option("--track", required=True, metavar="NAME", help="The track's name, and that of its folder.")
-@click.option(
+@click.command(
+    "create-track",
+    cls=EsbenchCommand,
+    examples=(
+        "esbench create-track --track=shop --indices=orders,customers --target-hosts=10.0.0.1:9200",
+        "esbench create-track --track=logs --data-streams='logs-*' --documents=100000 --target-hosts=10.0.0.1:9200",
+    ),
+    docs="docs/tracks.md",
+)
+@option("--track", required=True, metavar="NAME", help="The name of the track and of its folder.")
+@option(
     "--output-path",
     type=UserPath(),
     default="tracks",
-    show_default=True,
     help="The folder that the track's folder is made in.",
 )
-@click.option("--indices", default="", metavar="LIST", help="Names, aliases or patterns of indices.")
-@click.option("--data-streams", default="", metavar="LIST", help="Instead: names or patterns of data streams.")
-@click.option("--target-hosts", required=True, metavar="HOSTS", help="host:port,... of the cluster.")
-@click.option(
-    "--client-options", default="", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
+@option(
+    "--indices",
+    default="",
+    metavar="LIST",
+    needed="required unless --data-streams",
+    help="Names, aliases or patterns of indices.",
 )
-@click.option(
+@option("--data-streams", matters=True, default="", metavar="LIST", help="Names or patterns of data streams.")
+@option("--target-hosts", required=True, metavar="HOSTS", help="The cluster to read from: host:port,...")
+@option(
+    "--client-options",
+    matters=True,
+    default="",
+    metavar="OPTIONS",
+    help="How to connect: timeout:60,use_ssl:true,api_key:KEY...",
+)
+@option(
     "--documents",
+    matters=True,
     default="all",
     metavar="N",
-    show_default=True,
-    help="A random sample of each index, or of some: orders:1000,logs-*:all.",
+    help="How many documents of each index, chosen at random; or by index: orders:1000,logs-*:all.",
 )
-@click.option("--keep-ids", is_flag=True, help="Documents keep their ids.")
-@click.option(
-    "--batch-size", type=click.IntRange(1, 10_000), default=1000, show_default=True, help="Documents per request."
+@option("--keep-ids", is_flag=True, help="Documents keep their ids.")
+@option(
+    "--batch-size",
+    type=click.IntRange(1, 10_000),
+    default=1000,
+    help="How many documents a request reads, 10000 at most.",
 )
-@click.option(
-    "--slices", type=click.IntRange(1, 10), default=4, show_default=True, help="How many are read at the same time."
+@option(
+    "--slices",
+    type=click.IntRange(1, 10),
+    default=4,
+    help="How many requests read an index at the same time, 10 at most.",
 )
-@click.option(
+@option(
     "--compression",
     type=click.Choice(["zst", "gz", "bz2"]),
     default="zst",
-    show_default=True,
-    help="How document files are packed.",
+    help="How files of documents are packed.",
 )
 @progress_options
 def create_track(**flags: Any) -> None:
-    """Make a track of indices of a cluster: their settings, mappings and documents. The cluster is only read."""
+    """Make a track of indices of a cluster: their settings, mappings and documents.
+
+    The cluster is only read.
+    """
     from esbench.create_track.create import result_lines, run
 
     with progress_of(flags) as progress:

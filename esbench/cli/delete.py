@@ -12,6 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.completion import RaceNames
+from esbench.cli.option import option
 from esbench.cli.output import print_document
 from esbench.errors import UsageError
 from esbench.events.progress import print_to_stderr
@@ -26,13 +27,24 @@ _CHOSEN_BY = "--failed and --before"
 _WHEN = "say 2026-11-01, or 30d"
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench delete 20261121t1015", "esbench delete --failed --before=30d"),
+    docs="docs/reference/command-line.md",
+)
 @click.argument("names", metavar="[RACE|SESSION]...", nargs=-1, type=RaceNames())
-@click.option("--failed", is_flag=True, help="All races that failed, died or were cancelled.")
-@click.option("--before", metavar="DATE", help="All that began before 2026-11-01 (UTC), or longer ago than 30d.")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@option("--failed", is_flag=True, help="All races that failed, died or were cancelled.")
+@option(
+    "--before",
+    metavar="DATE",
+    help="All races that began before this day (UTC): 2026-11-01; or longer ago: 30d.",
+)
+@option("--yes", is_flag=True, help="Delete without asking.")
 def delete(names: tuple[str, ...], failed: bool, before: str | None, yes: bool) -> None:
-    """Delete races, or sessions with their races. RACE is an id, the beginning of an id, or 'last'."""
+    """Delete races, or sessions with their races.
+
+    RACE is an id, the beginning of an id, or 'last'.
+    """
     chosen_by_filter = failed or before is not None
     if bool(names) == chosen_by_filter:
         hint = f"esbench delete RACE, or {_CHOSEN_BY}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
+from esbench.cli.option import option
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from esbench.report.table_model import ReportDocument, Section, Table
 
 _NAMED = 2
-dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only tell what would be started, deleted, loaded and asked."
+dry_run_option = option(
+    "--dry-run", is_flag=True, matters=True, help="Only say what would be started, deleted, loaded and asked."
 )
 
 

@@ -14,11 +14,12 @@ from esbench.cli.completion import RaceNames
 from esbench.cli.dry_run import dry_run_option
 from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.metrics_options import metrics_options
+from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.race_flags import race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.cli.store import store_options
-from esbench.comparison.nodes import FEWEST_ROUNDS
+from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
 from esbench.units import parse_duration
@@ -43,62 +44,116 @@ class _Rounds(click.IntRange):
 
 
 pacing_options = with_options(
-    click.option("--turns", is_flag=True, help="Race the sides one after the other, not at once."),
-    click.option(
+    option("--turns", is_flag=True, help="Race the sides one after the other, not at the same time."),
+    option(
         "--slice",
         "slice_s",
         metavar="DURATION",
-        help="Whole seconds of load on a side before the next one's: 1s, and 2s where a task writes.",
+        show_default="1s; 2s in tasks that write",
+        help="How long a side gets load before the next one does, in whole seconds.",
     ),
-    click.option(
-        "--slice-gap", "gap_s", metavar="DURATION", help="The gap after each slice: 50ms, and 1s where a task bulks."
+    option(
+        "--slice-gap",
+        "gap_s",
+        metavar="DURATION",
+        show_default="50ms; 1s in tasks that bulk",
+        help="The pause after each slice.",
     ),
-    click.option(
+    option(
         "--task-time",
         "task_time_s",
         metavar="DURATION",
-        help=f"The time of a task, all sides together; otherwise as the track says, and {LEAST_S:g}s a side at least, "
-        f"{LEAST_ON_FRESH_NODES_S:g}s where each has a fresh node.",
+        show_default=f"as the track says, but at least {LEAST_S:g}s a side, {LEAST_ON_FRESH_NODES_S:g}s on fresh nodes",
+        help="How long each task lasts, all sides together: 80s, 5m.",
     ),
-    click.option(
+    option(
         "--warmup",
         type=click.Choice(WARMUPS),
-        help="Cut where the comparison finds the sides steady (cut), or as the track says (track).",
+        show_default=Pacing.warmup,
+        help="What is left out. cut: all until both sides are steady, as the comparison finds. track: as much as the "
+        "track says.",
     ),
-    click.option("--own-nodes", is_flag=True, help="Nodes for each side, even where one node could hold both."),
-    click.option("--budget", "budget_s", metavar="DURATION", help="Begin no round that would end later: 15m."),
+    option("--own-nodes", is_flag=True, help="Start nodes for each side, even if one node could hold both."),
+    option(
+        "--budget",
+        "budget_s",
+        metavar="DURATION",
+        matters=True,
+        help="Begin no round that would end later: 30m.",
+    ),
 )
 
+_UNLESS_RESUMED = "required unless --resume"
 _TEST_TASK_TIME_S = 8.0  # of --test-mode, which shows only that a track works
 
 _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.items()} | {"--strict": "use --fail-on"}
 
 
-@click.command(cls=_DuelCommand, hints=_HINTS)
+@click.command(
+    cls=_DuelCommand,
+    hints=_HINTS,
+    examples=(
+        "esbench duel --track=orders --baseline=distribution=7.17.29 --contender=distribution=8.19.4",
+        "esbench duel --track=orders --baseline='' --contender='heap=1g nodes=1' --rounds=4",
+    ),
+    docs="docs/duels.md",
+)
 @race_flags
-@click.option(
+@option(
     "--baseline",
     "baselines",
     multiple=True,
     metavar="SIDE",
-    help="Options of the side to compare with: 'heap=1g track-params=a:1'.",
+    matters=True,
+    needed=_UNLESS_RESUMED,
+    help="Options of the side to compare with: 'heap=1g nodes=2'.",
 )
-@click.option("--contender", "contenders", multiple=True, metavar="SIDE", help="Those of the side that may be better.")
-@click.option("--rounds", type=_Rounds(min=1), metavar="N|auto", help="Races of each side; 6. auto: by their spread.")
+@option(
+    "--contender",
+    "contenders",
+    multiple=True,
+    metavar="SIDE",
+    matters=True,
+    needed=_UNLESS_RESUMED,
+    help="Options of the side that may be faster. Repeat it for more sides.",
+)
+@option(
+    "--rounds",
+    type=_Rounds(min=1),
+    metavar="N|auto",
+    matters=True,
+    show_default=str(FEWEST_ROUNDS),
+    help=f"How often the sides are raced. {FEWEST_ON_ONE_NODE} are enough where they share a node; auto: as many as "
+    "their differences need.",
+)
 @pacing_options
 @search_flags
 @session_flags
 @dry_run_option
-@click.option("--plan", is_flag=True, help="Only tell how many rounds a change of 5 % or 10 % needs, and which time.")
-@click.option(
-    "--resume", metavar="SESSION", type=RaceNames(), help="Go on with a session that did not end: its id, or 'last'."
+@option(
+    "--plan",
+    is_flag=True,
+    help="Only say how many rounds, and how much time, a change of 5 % or 10 % needs. Two rounds are raced for that, "
+    "unless there is an earlier duel like this one.",
+)
+@option(
+    "--resume",
+    metavar="SESSION",
+    type=RaceNames(),
+    matters=True,
+    help="Continue a session that did not end: its id, or 'last'. With more --rounds, also one that has ended.",
 )
 @metrics_options
 @progress_options
 @store_options
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
-    """Race two sides at once, then compare them."""
+    """Race two configurations at the same time, and say which one is faster.
+
+    SIDE is a text in quotes: options of esbench race without their dashes, with blanks between them, such as
+    'distribution=8.19.4 heap=1g'; "" is a side that adds none. Both sides are needed. All options beside
+    them are for both sides.
+    """
     from esbench.cli.session import SessionCommand
 
     flags |= {name: _seconds(context, name) for name in _DURATIONS}
@@ -207,9 +262,9 @@ def _check_comparison(flags: Mapping[str, Any]) -> None:
     for text in flags["fail_on"]:
         parse_condition(text)
     checked_keys(flags["allow"])
-    for option in ("min_effect", "max_error_rise"):
-        if flags[option] is not None:
-            parse_ratio(flags[option], f"--{option.replace('_', '-')}")
+    for flag in ("min_effect", "max_error_rise"):
+        if flags[flag] is not None:
+            parse_ratio(flags[flag], f"--{flag.replace('_', '-')}")
 
 
 def _names(contenders: int) -> list[str]:

@@ -9,6 +9,7 @@ import click
 
 from esbench.cli.capacity import BUDGET, beside_option, capacity_options, check_budget, objective_option, parse_beside
 from esbench.cli.command import CapacityText, with_options
+from esbench.cli.option import Group, Option, of_search
 from esbench.cli.side_options import about
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
@@ -28,20 +29,25 @@ _NOT_SEARCHED = {
     "plan": ("--plan", "it plans by the spread within tasks, and a search is one value"),
 }
 
-CAPACITY = click.Option(  # in place of that of a race, which always names one
+CAPACITY = Option(  # in place of that of a race, which always names one
     ["--capacity"],
     type=CapacityText(),
     is_flag=False,
     flag_value="",
     metavar="[RACE]",
-    help="Search for the capacity of --task in each race; with RACE: rates in percent are of what it found.",
+    group=Group.SEARCH,
+    help="Search for the capacity of --task in each race. With RACE, there is no search: target rates in percent of "
+    "the track are percent of the rate that RACE found.",
 )
 search_flags = with_options(
-    click.option("--task", metavar="TASK", help="With --capacity: the task whose rate is searched."),
-    objective_option(help="With --capacity: p99<50ms ...; those of the track's task otherwise."),
-    beside_option(help="With --capacity: a task that runs beside."),
-    click.option(
-        "--search-budget", metavar="DURATION", help=f"With --capacity: a round begins no probe later; {BUDGET}."
+    of_search("--task", metavar="TASK", help="With --capacity: the task to find the highest rate of."),
+    objective_option(group=Group.SEARCH),
+    beside_option(group=Group.SEARCH),
+    of_search(
+        "--search-budget",
+        metavar="DURATION",
+        show_default=BUDGET,
+        help="With --capacity: a round tries no further rate after this time.",
     ),
 )
 

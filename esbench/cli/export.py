@@ -9,6 +9,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, UserPath, with_options
 from esbench.cli.completion import RaceNames
+from esbench.cli.option import option
 from esbench.cli.output import print_text, write_text
 from esbench.cli.progress_options import print_beside
 from esbench.cli.show import one_race
@@ -30,13 +31,28 @@ BUCKETS = "--metrics-buckets"
 _OF_SUFFIXES = {".hlog": "hlog", ".csv": "csv", ".json": "json", ".prom": "prometheus"}
 
 
-@click.command(cls=EsbenchCommand, hints={"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"})
+@click.command(
+    cls=EsbenchCommand,
+    hints={"--format": f"say {', '.join(f'--{name}' for name in FORMS)}"},
+    examples=("esbench export last --csv --output=race.csv", "esbench export 20261121t1015 --hlog > race.hlog"),
+    docs="docs/reference/export.md",
+)
 @click.argument("race", type=RaceNames())
-@with_options(*(click.option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
-@click.option(BUCKETS, default="", metavar="LIST", help="With --prometheus: upper bounds in ms, 1,10,50.")
-@click.option("--output", type=UserPath(), help="Write to this file, not to stdout.")
+@with_options(*(option(f"--{name}", f"as_{name}", is_flag=True, help=text) for name, text in FORMS.items()))
+@option(
+    BUCKETS,
+    default="",
+    metavar="LIST",
+    show_default="1,2,3 ... 500,1000",
+    help="With --prometheus: upper bounds of the latency buckets, in ms.",
+)
+@option("--output", type=UserPath(), metavar="FILE", show_default="stdout", help="The file to write to.")
 def export(race: str, metrics_buckets: str, output: Path | None, **chosen: bool) -> None:
-    """Print RACE (its id, the beginning of its id, or 'last') in a format that other tools read."""
+    """Print a race in a format that other tools read.
+
+    RACE is an id, the beginning of an id, or 'last'. One of the formats is needed, as an option or as the suffix of
+    --output.
+    """
     form = _form({name for name in FORMS if chosen[f"as_{name}"]}, output)
     if metrics_buckets and form != "prometheus":
         raise UsageError(f"--{form} has no buckets", where=BUCKETS, hint="add --prometheus")

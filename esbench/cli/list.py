@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchGroup, UserPath
+from esbench.cli.option import option
 from esbench.cli.output import format_option, print_document
 from esbench.cli.track_flags import repository_flags, track_repository_of
 from esbench.cluster.field_types import VECTORS
@@ -16,19 +17,25 @@ from esbench.errors import UsageError
 from esbench.record.home import esbench_home
 from esbench.record.locks import STATUSES
 
+_DOCS = "docs/reference/command-line.md"
 
-@click.group("list", cls=EsbenchGroup)
+
+@click.group("list", cls=EsbenchGroup, examples=("esbench list races", "esbench list tracks"), docs=_DOCS)
 def list_() -> None:
     """List races, sessions, tracks, distributions, kept nodes or telemetry devices."""
 
 
-@list_.command("races")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
-@click.option("--all", "every", is_flag=True, help="All of them, whatever --limit says.")
-@click.option("--track", help="Only races of this track.")
-@click.option("--challenge", help="Only races of this challenge.")
-@click.option("--status", type=click.Choice(STATUSES), help="Only races with this status.")
-@click.option("--tag", "tags", multiple=True, metavar="NAME:VALUE", help="Only races with this user tag.")
+@list_.command(
+    "races",
+    examples=("esbench list races --limit=30", "esbench list races --track=orders --tag=branch:main"),
+    docs=_DOCS,
+)
+@option("--limit", type=click.IntRange(min=1), default=10, help="How many at most.")
+@option("--all", "every", is_flag=True, help="All races, whatever --limit says.")
+@option("--track", metavar="NAME", help="Only races of this track.")
+@option("--challenge", metavar="NAME", help="Only races of this challenge.")
+@option("--status", type=click.Choice(STATUSES), help="Only races with this status.")
+@option("--tag", "tags", multiple=True, metavar="NAME:VALUE", help="Only races with this user tag.")
 @format_option
 def races(
     limit: int,
@@ -66,8 +73,10 @@ def _name_and_value(tag: str) -> tuple[str, str]:
     return name, value
 
 
-@list_.command("sessions")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="At most this many.")
+@list_.command(
+    "sessions", examples=("esbench list sessions", "esbench list sessions --limit=30 --format=json"), docs=_DOCS
+)
+@option("--limit", type=click.IntRange(min=1), default=10, help="How many at most.")
 @format_option
 def sessions(limit: int, form: str) -> None:
     """List sessions (race --rounds, duel), the newest first."""
@@ -84,9 +93,13 @@ def sessions(limit: int, form: str) -> None:
         click.echo(f"esbench: there are no sessions in {store.folder}", err=True)
 
 
-@list_.command("tracks")
+@list_.command(
+    "tracks",
+    examples=("esbench list tracks", "esbench list tracks --track-path=rally-tracks"),
+    docs=_DOCS,
+)
 @repository_flags
-@click.option("--track-path", type=UserPath(), help="Those of this folder instead.")
+@option("--track-path", type=UserPath(), help="List the tracks of this folder.")
 @format_option
 def tracks(track_path: Path | None, form: str, **flags: Any) -> None:
     """List esbench's own tracks, or those of a folder of tracks."""
@@ -120,10 +133,12 @@ _ABILITIES: tuple[tuple[str, str, frozenset[str]], ...] = (
 )
 
 
-@list_.command("distributions")
+@list_.command(
+    "distributions", examples=("esbench list distributions", "esbench list distributions --format=json"), docs=_DOCS
+)
 @format_option
 def distributions(form: str) -> None:
-    """List nodes that esbench can bring up by itself. A column says what each can do."""
+    """List servers that esbench can start, and what each can do."""
     from esbench.engine.catalog import load_catalog
     from esbench.engine.download import is_downloaded
     from esbench.engine.folders import Folders
@@ -154,10 +169,17 @@ def distributions(form: str) -> None:
     print_document(ReportDocument(Table(columns, rows)), form)
 
 
-@list_.command("nodes")
+@list_.command(
+    "nodes",
+    examples=("esbench list nodes", "esbench list nodes --wide"),
+    docs=_DOCS,
+)
 @format_option
 def nodes(form: str) -> None:
-    """List the nodes that --keep-node left running. What is left of those that have ended is removed."""
+    """List the nodes that --keep-node left running.
+
+    The files of those that have ended since are removed.
+    """
     from esbench.engine.kept import KeptNode, KeptNodes
     from esbench.record.store import size_bytes
     from esbench.report.race_summary import to_the_second
@@ -188,10 +210,14 @@ def nodes(form: str) -> None:
         click.echo("esbench: no node is kept (esbench race --keep-node keeps one)", err=True)
 
 
-@list_.command("telemetry")
+@list_.command(
+    "telemetry",
+    examples=("esbench list telemetry", "esbench list telemetry --format=markdown"),
+    docs=_DOCS,
+)
 @format_option
 def telemetry(form: str) -> None:
-    """List what can watch a race (--telemetry), with parameters."""
+    """List what --telemetry can record, with its parameters."""
     from esbench.report.table_model import Column, ReportDocument, Table
     from esbench.telemetry import builtin_devices
 

@@ -17,6 +17,7 @@ import click
 from esbench import __version__
 from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.option import Option, option
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_with_variables
@@ -72,38 +73,70 @@ def _as_ours(word: str) -> Sequence[str]:
     return [f"--{name}" if value is None else f"--{name}={value}"]
 
 
-@click.command(cls=_LoadCommand)
-@click.argument("file", required=False, type=UserPath())
-@click.option("--config", type=UserPath(), metavar="FILE", help=f"The same as FILE; {_FILE} by default.")
-@click.option("--run", type=UserPath(), metavar="FILE", help="The same as FILE, of the DSL.")
-@click.option("-c", "--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Clients.")
-@click.option("-d", "--duration", default="5", show_default=True, metavar="SECONDS", help="How long it lasts: 30, 5m.")
-@click.option("-r", "--rate", type=float, metavar="N", help="Requests per second; as many as are answered otherwise.")
-@click.option("-l", "--requests", type=int, metavar="N", help="End after so many requests.")
-@click.option("--compress", is_flag=True, help="Send bodies as gzip.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of a request (60).")
-@click.option("--dial-timeout", "dial", type=float, hidden=True)
-@click.option("--read-timeout", "read", type=float, hidden=True)
-@click.option("--write-timeout", "write", type=float, hidden=True)
-@click.option("--debug", is_flag=True, hidden=True)
-@click.option("--log", hidden=True)
-@click.option("--cpu", type=int, hidden=True)
-@click.option("--mem", type=int, hidden=True)
-@click.version_option(__version__, "-v", "--version", message="esbench %(version)s")
-@click.option(
-    "--env", "env", metavar="NAME", multiple=True, help="An environment variable that the file may have; again; all."
+@click.command(
+    cls=_LoadCommand,
+    examples=(
+        "esbench load loadgen.yml -c 8 -d 30",
+        "esbench load loadgen.yml -c 100 -d 60 -r 1000 --target-hosts=10.0.0.2:9200",
+    ),
+    docs="docs/load.md",
 )
-@click.option("--yes", is_flag=True, help="Go on whatever the try-out shows.")
-@click.option("--export-track", type=UserPath(), metavar="DIR", help="Write the track; race nothing.")
-@click.option("--target-hosts", metavar="HOST", help="In place of the only host of the file.")
-@mapping_with_variables("--client-options", metavar="OPTIONS", help="verify_certs:false,ca_certs:FILE ...")
+@click.argument("file", required=False, type=UserPath())
+@option("--config", type=UserPath(), metavar="FILE", show_default=_FILE, help="The same as FILE.")
+@option("--run", type=UserPath(), metavar="FILE", help="The same as FILE, for a .dsl file.")
+@option("-c", "--clients", matters=True, type=click.IntRange(min=1), default=1, help="How many clients send.")
+@option("-d", "--duration", matters=True, default="5", metavar="SECONDS", help="How long they send: 30, 5m.")
+@option("-r", "--rate", matters=True, type=float, show_default="as many as are answered", help="Requests per second.")
+@option("-l", "--requests", matters=True, type=int, help="End after so many requests.")
+@option("--compress", is_flag=True, help="Send bodies as gzip.")
+@option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    show_default="60",
+    help="How long a request may take.",
+)
+@option("--dial-timeout", "dial", type=float, hidden=True)
+@option("--read-timeout", "read", type=float, hidden=True)
+@option("--write-timeout", "write", type=float, hidden=True)
+@option("--debug", is_flag=True, hidden=True)
+@option("--log", hidden=True)
+@option("--cpu", type=int, hidden=True)
+@option("--mem", type=int, hidden=True)
+@click.version_option(
+    __version__, "-v", "--version", cls=Option, help="Print the version.", message="esbench %(version)s"
+)
+@option(
+    "--env",
+    "env",
+    metavar="NAME",
+    matters=True,
+    multiple=True,
+    help="Let the file have this variable of the environment; all: every one. May be repeated.",
+)
+@option("--yes", matters=True, is_flag=True, help="Go on without asking, whatever the try-out shows.")
+@option(
+    "--export-track", matters=True, type=UserPath(), metavar="DIR", help="Write a track to this folder. Race nothing."
+)
+@option(
+    "--target-hosts",
+    matters=True,
+    metavar="HOST",
+    show_default="as the file says",
+    help="The host that requests go to.",
+)
+@mapping_with_variables("--client-options", metavar="OPTIONS", help="How to connect: verify_certs:false...")
 @user_tags_option
 @workers_option
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of draws.")
+@option("--seed", type=int, default=1, help="The seed of drawn values.")
 @race_id_option
 @race_outputs
 def load(**flags: Any) -> int:
-    """Send what a file of Loadgen says, and keep it as a race."""
+    """Send the requests of a file of INFINI Loadgen, and keep the result as a race.
+
+    INFINI Loadgen is another program that sends load to HTTP servers, by a loadgen.yml or a .dsl file of requests. This
+    command is for those who have such a file, and runs it unchanged. All others want esbench race.
+    """
     from esbench.loadgen.convert import track_of
     from esbench.loadgen.file import open_loadgen
 

@@ -19,42 +19,53 @@ from esbench.cli.streams import open_standard_streams
 from esbench.errors import EsbenchError
 
 COMMANDS = {
-    "race": LazyCommand("esbench.cli.race:race", "Race a track against a cluster and keep the record."),
-    "duel": LazyCommand("esbench.cli.duel:duel", "Race two sides at once, then compare them."),
+    "race": LazyCommand("esbench.cli.race:race", "Race a track and keep the record."),
+    "duel": LazyCommand("esbench.cli.duel:duel", "Say which of two configurations is faster, by racing both at once."),
     "capacity": LazyCommand(
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),
-    "load": LazyCommand("esbench.cli.load:load", "Send what a file of Loadgen says, and keep it as a race."),
-    "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Say what this host's driver can do."),
+    "load": LazyCommand("esbench.cli.load:load", "Race a file of INFINI Loadgen."),
+    "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Measure how many requests this host can send."),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."
     ),
     "info": LazyCommand("esbench.cli.tracks:info", "Describe a track and its challenges."),
-    "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print what Jinja makes of a track."),
+    "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print a track after its templates were rendered."),
     "validate-track": LazyCommand("esbench.cli.tracks:validate_track", "Say everything that is wrong with a track."),
-    "create-track": LazyCommand(
-        "esbench.cli.create_track:create_track", "Make a track of indices of a cluster and of their documents."
-    ),
+    "create-track": LazyCommand("esbench.cli.create_track:create_track", "Make a track of indices of a cluster."),
     "convert-workload": LazyCommand(
         "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
     ),
-    "replay": LazyCommand("esbench.features.replay.command:replay", "Say what the searches in logs of production are."),
+    "replay": LazyCommand("esbench.features.replay.command:replay", "Describe the searches in logs of production."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
-    "report": LazyCommand("esbench.cli.show:report", "Write races as a page with charts."),
-    "compare": LazyCommand("esbench.cli.compare:compare", "Say which side is faster: a race or several rounds each."),
+    "report": LazyCommand("esbench.cli.show:report", "Write a page with charts of races."),
+    "compare": LazyCommand("esbench.cli.compare:compare", "Say which races are faster, and by how much."),
     "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
     "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
-    "completion": LazyCommand("esbench.cli.completion:completion", "Print what lets a shell complete commands."),
+    "completion": LazyCommand("esbench.cli.completion:completion", "Print a script for shells to complete commands."),
     "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
 }
 
 
-@click.command(cls=LazyGroup, lazy=COMMANDS, usual="race", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    usual="race",
+    examples=(
+        "esbench race --track=orders --test-mode",
+        "esbench duel --track=orders --baseline=distribution=7.17.29 --contender=distribution=8.19.4",
+    ),
+    docs="docs/README.md",
+)
 @click.version_option(__version__, message="esbench %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def esbench(debug: bool) -> None:
-    """Benchmark Elasticsearch and what speaks its API: race a track, keep the record, compare races."""
+    """Benchmark Elasticsearch, OpenSearch and servers that speak their API.
+
+    A race sends the tasks of a track to a cluster, and keeps a record of what was measured. By default esbench
+    downloads a server and starts a node of it for the race; --target-hosts races a cluster that runs already.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

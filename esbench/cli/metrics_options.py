@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from esbench.cli.command import with_options
+from esbench.cli.option import of_publishing
 from esbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,9 +19,15 @@ PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
 
 
 metrics_options = with_options(
-    click.option(PORT, default="", metavar="[HOST:]PORT", help="Serve metrics for Prometheus while the race runs."),
-    click.option(BUCKETS, default="", metavar="LIST", help="Upper bounds of its latency buckets in ms: 1,10,50."),
-    click.option(ANNOTATE, default="", metavar="URL", help="A Grafana in which race and tasks are annotated."),
+    of_publishing(PORT, default="", metavar="[HOST:]PORT", help="Serve metrics for Prometheus while the race runs."),
+    of_publishing(
+        BUCKETS,
+        default="",
+        metavar="LIST",
+        show_default="1,2,3 ... 500,1000",
+        help="With --metrics-port: upper bounds of the latency buckets, in ms.",
+    ),
+    of_publishing(ANNOTATE, default="", metavar="URL", help="Annotate the race and its tasks in this Grafana."),
 )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from esbench.cli.command import C, UserPath, with_options
+from esbench.cli.option import of_results
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
 from esbench.events.progress import print_to_stderr
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from esbench.report.table_model import ReportDocument, Section
 
 _WIDE = "esbench.wide"  # key of a context's `meta`
-html_option = click.option(
-    "--html", type=UserPath(), metavar="FILE", help="Also write a page with charts to this file."
+html_option = of_results(
+    "--html", type=UserPath(), metavar="FILE", matters=True, help="Also write a page with charts to this file."
 )
-all_figures_option = click.option(
-    "--all", "all_figures", is_flag=True, help="Print every figure of the tasks and the cluster."
+all_figures_option = of_results(
+    "--all", "all_figures", is_flag=True, help="Print every figure of the tasks and of the cluster."
 )
 
 
@@ -40,14 +41,14 @@ def format_option_of(formats: Sequence[Format]) -> Callable[[C], C]:
     """Return a decorator that adds the options --format, argument `form`, the name of one of `formats`, and --wide, of
     which only `print_document` knows."""
     return with_options(
-        click.option(
+        of_results(
             "--format",
             "form",
             type=click.Choice(names(formats), case_sensitive=False),
             default="text",
-            help="Format of the printed table.",
+            help="The format of what is printed.",
         ),
-        click.option(
+        of_results(
             "--wide",
             is_flag=True,
             expose_value=False,
@@ -65,15 +66,16 @@ def report_options_of(formats: Sequence[Format]) -> Callable[[C], C]:
     """
     return with_options(
         format_option_of(formats),
-        click.option(
+        of_results(
             "--report-file",
             type=UserPath(),
-            help=f"Also write the table to this file; its suffix ({', '.join(usual_suffixes(formats))}) says how.",
+            help=f"Write the table to this file, too. Its suffix is the format: {', '.join(usual_suffixes(formats))}.",
         ),
-        click.option(
+        of_results(
             "--report-format",
             type=click.Choice(names(formats), case_sensitive=False),
-            help="Format of the report file, whatever its suffix.",
+            show_default="by the suffix",
+            help="The format of the report file.",
         ),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import CANCELLED, traceback_text, with_options
+from esbench.cli.option import of_results
 from esbench.errors import EsbenchError, UsageError
 from esbench.events.progress import print_to_stderr
 
@@ -22,14 +23,13 @@ _PROGRESS = "esbench.progress"  # key of a context's `meta`
 
 
 progress_options = with_options(
-    click.option(
+    of_results(
         "--progress",
         type=click.Choice(_KINDS),
         default="auto",
-        show_default=True,
-        help="How progress is shown on stderr; auto: live on a terminal, else lines.",
+        help="How progress is shown on stderr. auto: live on a terminal, else lines.",
     ),
-    click.option("--quiet/--no-quiet", help="No progress, only the result; as --progress=none."),
+    of_results("--quiet/--no-quiet", help="Show no progress, as --progress=none."),
 )
 
 

@@ -10,6 +10,7 @@ from esbench.cli.command import Choice, EsbenchCommand
 from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
+from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options, session_flags
 from esbench.cli.side_options import words_given
@@ -31,24 +32,42 @@ _FAIL_ON = Choice(
 )
 
 
-@click.command(cls=EsbenchCommand, hints=_HINTS)
+@click.command(
+    cls=EsbenchCommand,
+    hints=_HINTS,
+    examples=(
+        "esbench race --track=orders --test-mode",
+        "esbench race --track=orders --target-hosts=10.0.0.1:9200 --html=race.html",
+    ),
+    docs="docs/quickstart.md",
+)
 @race_flags
 @keep_node_option
 @race_id_option
-@click.option("--strict", is_flag=True, help="A failed check makes the exit status 1.")
-@click.option(
+@option("--strict", is_flag=True, help="Exit with 1 if a check says that figures cannot be trusted.")
+@option(
     "--fail-on",
     multiple=True,
     type=_FAIL_ON,
-    help="Exit with 3 when a task misses one of its objectives, 4 when that cannot be judged.",
+    matters=True,
+    help="Exit with 3 if a task misses one of its objectives, with 4 if that cannot be judged.",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="Race this many times; the table has means and spreads.")
+@option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    matters=True,
+    show_default="one race",
+    help="Race this many times. The table has means and spreads.",
+)
 @session_flags
 @dry_run_option
 @race_outputs
 @click.pass_context
 def race(context: click.Context, /, **flags: Any) -> int:
-    """Race a track against a cluster and keep the record."""
+    """Race a track: send its tasks to a cluster, measure, and keep the record.
+
+    Without --target-hosts, esbench downloads a server once, and starts a node of it for the race.
+    """
     with progress_of(flags) as progress:
         if flags["rounds"] is None:
             return _race(flags, progress)

@@ -16,8 +16,9 @@ import click
 
 from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText, UserPath, with_options
 from esbench.cli.completion import TaskNames
+from esbench.cli.option import Group, of_cluster, of_load, of_node, of_results, of_track, option
 from esbench.cli.track_flags import mapping_option, mapping_with_variables, track_flags, track_repository_of
-from esbench.engine.base import NodeOptions
+from esbench.engine.base import DEFAULT_NODE_USER, NodeOptions
 from esbench.errors import UsageError
 from esbench.model import DEFAULT_CLUSTER
 from esbench.record.home import esbench_home
@@ -40,112 +41,179 @@ _ON_ERROR = Choice(
     ["abort", "continue"],
     gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
 )
-user_tags_option = click.option(
-    "--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="k:v,k2:v2 kept in the record."
+user_tags_option = of_results(
+    "--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="Tags to keep in the record: k:v,k2:v2."
 )
-workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), help="Load worker processes; half of the cores otherwise."
+workers_option = of_load(
+    "--workers",
+    type=click.IntRange(min=1),
+    show_default="half of the cores",
+    help="How many processes send the load.",
 )
-keep_node_option = click.option("--keep-node", is_flag=True, help="Leave the embedded node running.")
-race_id_option = click.option("--race-id", help="The race's id; made up otherwise.")
+keep_node_option = of_node(
+    "--keep-node", is_flag=True, help="Leave the node running after the race. esbench stop ends it."
+)
+race_id_option = of_results("--race-id", metavar="ID", show_default="made from the time", help="The id of the race.")
 race_flags = with_options(
     track_flags,
-    click.option("--challenge", help="The challenge to race; the track's default one otherwise."),
-    click.option(
-        "--include-tasks", default="", type=TaskNames(), metavar="LIST", help="Only these: names, type:TYPE, tag:TAG."
+    of_track("--challenge", metavar="NAME", show_default="as the track says", help="The challenge to race."),
+    of_track(
+        "--include-tasks",
+        default="",
+        type=TaskNames(),
+        metavar="LIST",
+        help="Race these tasks only: names, type:TYPE, tag:TAG.",
     ),
-    click.option(
+    of_track(
         "--exclude-tasks",
         default="",
         type=TaskNames(),
         metavar="LIST",
-        help="All but these: names, type:TYPE, tag:TAG.",
+        help="Race all tasks but these: names, type:TYPE, tag:TAG.",
     ),
-    click.option(
-        "--capacity", type=CapacityText(), metavar="RACE", help="Target rates in percent are of what this race found."
+    of_load(
+        "--capacity",
+        type=CapacityText(),
+        metavar="RACE",
+        help="A race of esbench capacity. Target rates in percent of the track are percent of the rate that it found.",
     ),
-    click.option("--target-hosts", metavar="HOSTS", help="host:port,... of a cluster that runs already."),
+    of_cluster(
+        "--target-hosts",
+        metavar="HOSTS",
+        matters=True,
+        show_default="a node is started",
+        help="A running cluster: host:port,...",
+    ),
     mapping_with_variables(
-        "--client-options", metavar="OPTIONS", help="timeout:60,use_ssl:true, basic_auth_user:'x' ..."
+        "--client-options",
+        metavar="OPTIONS",
+        group=Group.CLUSTER,
+        matters=True,
+        help="How to connect: use_ssl:true,api_key:env:KEY... May be repeated.",
     ),
-    click.option(
+    of_cluster(
         "--pipeline",
         type=_PIPELINES,
-        help="embedded or benchmark-only, as --target-hosts says; http: any server, which is asked nothing else.",
+        show_default="benchmark-only with --target-hosts, else embedded",
+        help="embedded: esbench starts a node. benchmark-only: it uses --target-hosts. http: --target-hosts is any "
+        "HTTP server, which is sent only the requests of the track.",
     ),
-    click.option(
-        "--distribution", "--distribution-version", default="", help="The embedded node: a name, version or path."
+    of_node(
+        "--distribution",
+        "--distribution-version",
+        default="",
+        metavar="NAME",
+        matters=True,
+        show_default="the one marked there",
+        help="The server: a name of esbench list distributions, a version, or an archive.",
     ),
-    click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Embedded nodes."),
-    click.option(
+    of_node("--nodes", type=click.IntRange(min=1), default=1, help="How many nodes to start."),
+    of_node(
         "--heap",
         "heap_bytes",
         default=f"{NodeOptions.heap_bytes >> 20}m",
-        show_default=True,
-        help="Heap of each embedded node.",
+        metavar="SIZE",
+        help="The heap of each node.",
     ),
-    click.option("--java-home", type=UserPath(), help="The Java for the embedded node."),
-    click.option("--node-user", type=int, help="As root: the uid that runs the embedded node (64000)."),
+    of_node(
+        "--java-home", type=UserPath(), show_default="one that fits, or a download", help="The Java that runs the node."
+    ),
+    of_node(
+        "--node-user",
+        type=int,
+        metavar="UID",
+        show_default=str(DEFAULT_NODE_USER),
+        help="As root: the user that runs the node.",
+    ),
     mapping_option(
-        "--node-settings", metavar="SETTINGS", help="Embedded nodes' settings: k:v,k2:v2, JSON, a .json or .yml file."
+        "--node-settings",
+        metavar="SETTINGS",
+        group=Group.NODE,
+        help="Settings of each node: k:v,k2:v2, JSON, or a .json or .yml file.",
     ),
-    click.option(
-        "--jvm-options", default="", metavar="OPTIONS", help="Embedded nodes' last JVM options: '-Xint -Dx=y'."
+    of_node(
+        "--jvm-options", default="", metavar="OPTIONS", help="JVM options of each node, added last: '-Xint -Dx=y'."
     ),
-    click.option(
-        "--node-plugins", type=PathsText(), default="", metavar="FILES", help="Embedded nodes' plugins: zip archives."
-    ),
+    of_node("--node-plugins", type=PathsText(), default="", metavar="FILES", help="Plugins to install: zip archives."),
     user_tags_option,
-    click.option("--test-mode", is_flag=True, help="Everything small and quick; the figures mean nothing."),
-    click.option("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
-    click.option(
+    of_track(
+        "--test-mode",
+        is_flag=True,
+        matters=True,
+        help="Try the track with few documents, briefly. The figures mean nothing.",
+    ),
+    of_track("--install-dependencies", is_flag=True, help="Install the Python packages that the track asks for."),
+    of_track(
         "--corpus-cache",
         type=click.Choice(["auto", "unpack", "stream"]),
         default="auto",
-        show_default=True,
-        help="Unpack document files first (auto: where there is room), or while they are sent.",
+        help="unpack: packed documents are unpacked before the race. stream: while they are sent. auto: before the "
+        "race if the disk has room.",
     ),
-    click.option("--synthetic-corpus", is_flag=True, help="Generate documents in place of the track's document files."),
-    click.option(
+    of_track("--synthetic-corpus", is_flag=True, help="Generate documents, in place of the track's files."),
+    of_track(
         "--synthetic-documents",
         type=click.IntRange(min=1),
-        metavar="N",
-        help="How many of each corpus (100000; 1000 in test mode).",
+        show_default=f"{SYNTHETIC_DOCUMENTS}; 1000 with --test-mode",
+        help="With --synthetic-corpus: how many for each corpus.",
     ),
-    click.option("--on-error", type=_ON_ERROR, help="A failed request: abort (unless said so) or continue."),
-    click.option(
-        "--enable-assertions", is_flag=True, help="Check the assertions of operations; a failed one ends the race."
+    of_load("--on-error", type=_ON_ERROR, show_default="abort", help="What a failed request does to the race."),
+    of_load(
+        "--enable-assertions",
+        is_flag=True,
+        help="Check the assertions of operations. The first that does not hold ends the race.",
     ),
-    click.option("--max-error-rate", metavar="RATIO", help="Race on until more of a task's requests fail: 1%, 0.01."),
+    of_load(
+        "--max-error-rate",
+        metavar="RATIO",
+        help="Continue on errors, until more than this part of a task's requests has failed: 1%, 0.01.",
+    ),
     workers_option,
-    click.option("--load-hosts", metavar="HOSTS", help="[USER@]HOST[:PORT],... of ssh: they send the load."),
-    click.option("--load-cluster", metavar="ADDRESS", help="tls://HOST:PORT of a Dask scheduler; its workers do."),
-    click.option("--seed", type=int, default=1, show_default=True, help="Seed of arrivals and draws."),
-    click.option(
+    of_load("--load-hosts", metavar="HOSTS", help="Send the load from these hosts, over ssh: [USER@]HOST[:PORT],..."),
+    of_load(
+        "--load-cluster",
+        metavar="ADDRESS",
+        help="Send the load from the workers of a Dask scheduler: tls://HOST:PORT.",
+    ),
+    of_load("--seed", type=int, default=1, help="The seed of arrivals and of drawn values."),
+    of_load(
         "--no-answers",
         "answers",
         flag_value=False,
         default=True,
-        help="Do not ask read tasks once more for answers that can be compared.",
+        help="Do not send reads again after their task. Without these answers, comparisons cannot say whether sides "
+        "answer the same.",
     ),
-    click.option("--kill-running-processes", is_flag=True, help="End this user's other races first."),
-    click.option(
-        "--replace-indices", is_flag=True, help="Delete the track's indices also where esbench did not make them."
+    of_load("--kill-running-processes", is_flag=True, help="End other races of this user first."),
+    of_cluster(
+        "--replace-indices",
+        is_flag=True,
+        help="Delete indices of the track's names also where esbench did not make them.",
     ),
-    click.option(
-        "--telemetry", default="", metavar="LIST", help="More to watch: names of esbench list telemetry, all, none."
+    of_cluster(
+        "--telemetry",
+        default="",
+        metavar="LIST",
+        help="What else to record of the cluster: names of esbench list telemetry, all or none.",
     ),
-    mapping_option("--telemetry-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file."),
+    mapping_option(
+        "--telemetry-params",
+        metavar="PARAMS",
+        group=Group.CLUSTER,
+        help="Its parameters: k:v,k2:v2, JSON or a .json file.",
+    ),
 )
 
 session_flags = with_options(
-    click.option(
-        "--restart-node", is_flag=True, help="A fresh node for each round (with --turns or race --rounds: each race)."
+    option(
+        "--restart-node",
+        is_flag=True,
+        help="Start a fresh node for each round; with --turns or race --rounds for each race.",
     ),
-    click.option(
+    option(
         "--before-round",
         metavar="COMMAND",
-        help="A shell command that is run before each round (with --turns or race --rounds: each race).",
+        help="A shell command to run before each round; with --turns or race --rounds before each race.",
     ),
 )
 

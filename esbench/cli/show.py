@@ -12,6 +12,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, UserPath
 from esbench.cli.completion import RaceNames
+from esbench.cli.option import option
 from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
@@ -22,12 +23,19 @@ if TYPE_CHECKING:
     from esbench.report.table_model import Section
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench show last", "esbench show 20261121t1015 --all --report-file=race.md"),
+    docs="docs/reports.md",
+)
 @click.argument("race", type=RaceNames())
 @all_figures_option
 @report_options
 def show(race: str, all_figures: bool, form: str, report_file: Path | None, report_format: str | None) -> None:
-    """Show the summary of RACE: its id, the beginning of its id, or 'last'."""
+    """Show the summary of a race.
+
+    RACE is an id, the beginning of an id, or 'last'.
+    """
     from esbench.record.locks import status_now
     from esbench.record.series import seconds_of
     from esbench.record.store import RaceStore
@@ -52,14 +60,18 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
     print_document(summary(record), form, report_file, report_format, pictures, short=short)
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench report last --html=race.html", "esbench report 20261120t1502 last --html=both.html"),
+    docs="docs/reports.md",
+)
 @click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
-@click.option("--html", type=UserPath(), metavar="FILE", required=True, help="The page's file.")
+@option("--html", type=UserPath(), metavar="FILE", required=True, help="The file of the page.")
 def report(races: tuple[str, ...], html: Path) -> None:
-    """Write the page of a race, or of several side by side.
+    """Write a page with charts of a race, or of several side by side.
 
-    RACE is a race (id, beginning of an id, or 'last'), a session or SESSION:SIDE, a list of races (a,b,c) or
-    tag:NAME:VALUE. The page is one file that opens without a network.
+    RACE is a race (its id, the beginning of its id, or 'last'), a session, one of its sides (SESSION:SIDE), a list of
+    races (a,b,c), or all races with a tag (tag:NAME:VALUE). The page is one file that opens without a network.
     """
     check_file(html, "--html")
     write_report(html, esbench_home(), races)

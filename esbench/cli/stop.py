@@ -5,15 +5,23 @@ from __future__ import annotations
 import click
 
 from esbench.cli.command import EsbenchCommand
+from esbench.cli.option import option
 from esbench.errors import EngineError, UsageError
 from esbench.record.home import esbench_home
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench stop last", "esbench stop --all"),
+    docs="docs/clusters.md",
+)
 @click.argument("names", metavar="NODE...", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="All kept nodes.")
+@option("--all", "every", is_flag=True, help="All kept nodes.")
 def stop(names: tuple[str, ...], every: bool) -> int:
-    """End nodes that --keep-node left running. NODE is the race's id, its beginning, or 'last'; or RACE/node-0."""
+    """End nodes that --keep-node left running.
+
+    NODE is the id of the race that kept it, the beginning of that id, or 'last'; RACE/node-0 is one of several nodes.
+    """
     from esbench.engine.kept import KeptNodes
 
     if bool(names) == every:

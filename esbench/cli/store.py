@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.completion import RaceNames
+from esbench.cli.option import of_publishing
 from esbench.cli.output import format_option, print_document
 from esbench.cli.progress_options import may_print, print_beside
 from esbench.errors import ClusterError, EsbenchError, UsageError
@@ -26,23 +28,38 @@ if TYPE_CHECKING:
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
 
 
+hosts_option = partial(
+    of_publishing,
+    HOSTS,
+    default=None,
+    metavar="HOSTS",
+    help="A cluster that keeps results as documents, not the raced one: host:port,...",
+)
 store_options = with_options(
-    click.option(
-        HOSTS, default=None, metavar="HOSTS", help="host:port,... of a cluster that keeps results as documents."
-    ),
-    click.option(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts."),
-    click.option(
-        PREFIX, default="esbench", show_default=True, help="What the names of indices or data streams begin with."
+    hosts_option(),
+    of_publishing(OPTIONS, default="", metavar="OPTIONS", help="As --client-options, for --store-hosts."),
+    of_publishing(
+        PREFIX, default="esbench", metavar="TEXT", help="How the names of indices or data streams there begin."
     ),
 )
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=(
+        "esbench store last --store-hosts=10.0.0.9:9200",
+        "esbench store 20261121t1015 --store-hosts=10.0.0.9:9200 --store-options=api_key:env:KEY",
+    ),
+    docs="docs/store.md",
+)
 @click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
 @store_options
 @format_option
 def store(races: tuple[str, ...], form: str, **flags: str) -> None:
-    """Store races as documents in a cluster. RACE is an id, the beginning of an id, or 'last'."""
+    """Store races as documents in a cluster, for dashboards and queries over many races.
+
+    RACE is an id, the beginning of an id, or 'last'.
+    """
     from esbench.record.store import RaceStore
 
     if not flags["store_hosts"]:

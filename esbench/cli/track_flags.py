@@ -7,35 +7,45 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from esbench.cli.command import MappingText, UserPath, with_options
 from esbench.cli.completion import TrackNames
+from esbench.cli.option import Group, of_track, option
 from esbench.cli.progress_options import may_print
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.track.repository import TrackRepository
 
-mapping_option = partial(click.option, type=MappingText(), multiple=True)  # `merged` makes one of several
+mapping_option = partial(option, type=MappingText(), multiple=True)  # `merged` makes one of several
 mapping_with_variables = partial(mapping_option, type=MappingText(reads_environment=True))
 repository_flags = with_options(
-    click.option(
+    of_track(
         "--track-repository",
         metavar="FOLDER|URL",
-        help="The folder that --track is looked for in, or a Git URL that it is fetched from.",
+        help="Where --track is looked for: a folder of tracks, or a Git URL that is fetched.",
     ),
-    click.option("--track-revision", metavar="NAME", help="A branch, a tag or a whole commit of that URL."),
-    click.option("--offline", is_flag=True, help="Download nothing: use the files that are there."),
+    of_track("--track-revision", metavar="NAME", help="A branch, a tag or a whole commit of that URL."),
+    of_track("--offline", is_flag=True, help="Download nothing. Only files that are there already are used."),
 )
 track_flags = with_options(
-    click.option("--track", type=TrackNames(), metavar="NAME", help="A track that esbench ships (list tracks)."),
-    click.option("--track-path", type=UserPath(), help="A folder or file of a track."),
+    of_track(
+        "--track",
+        type=TrackNames(),
+        metavar="NAME",
+        matters=True,
+        needed="required unless --track-path",
+        help="A track of esbench list tracks.",
+    ),
+    of_track("--track-path", type=UserPath(), matters=True, help="The folder or file of any other track."),
     repository_flags,
     mapping_with_variables(
-        "--track-params", metavar="PARAMS", help="k:v,k2:v2, inline JSON or a .json file; again for more."
+        "--track-params",
+        metavar="PARAMS",
+        group=Group.TRACK,
+        matters=True,
+        help="Its parameters: k:v,k2:v2, JSON or a .json file. May be repeated.",
     ),
-    click.option("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
+    of_track("--no-python", is_flag=True, help="Refuse a track that runs its own Python."),
 )
 
 

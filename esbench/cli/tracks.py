@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath, with_options
+from esbench.cli.option import option
 from esbench.cli.output import format_option, print_document, write_text
 from esbench.cli.track_flags import track_flags, track_repository_of
 from esbench.errors.printable import printable
@@ -21,20 +22,27 @@ if TYPE_CHECKING:
 
 _track_options = with_options(
     track_flags,
-    click.option(
+    option(
         "--distribution",
         "--distribution-version",
         default="",
-        help="What the templates are rendered for: 7.10.2, opensearch-2.19.6.",
+        metavar="NAME",
+        matters=True,
+        show_default="the one marked in esbench list distributions",
+        help="The server that templates of the track are rendered for: 7.10.2, opensearch-2.19.6.",
     ),
-    click.option("--build-flavor", default="default", show_default=True, help="As templates see it."),
-    click.option("--serverless-operator", is_flag=True, help="As templates see it."),
+    option("--build-flavor", default="default", metavar="NAME", help="The build_flavor that templates see."),
+    option("--serverless-operator", is_flag=True, help="Templates see a true serverless_operator."),
 )
 
 
-@click.command(cls=EsbenchCommand)
+@click.command(
+    cls=EsbenchCommand,
+    examples=("esbench info --track=orders", "esbench info --track-path=my-track --challenge=append-no-conflicts"),
+    docs="docs/tracks.md",
+)
 @_track_options
-@click.option("--challenge", help="Only this one of its challenges.")
+@option("--challenge", metavar="NAME", matters=True, help="Describe only this challenge.")
 @format_option
 def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
@@ -46,12 +54,24 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
     print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)
 
 
-@click.command("render-track", cls=EsbenchCommand)
+@click.command(
+    "render-track",
+    cls=EsbenchCommand,
+    examples=(
+        "esbench render-track --track-path=my-track --track-params=bulk_size:1000",
+        "esbench render-track --track-path=my-track --file=index.json",
+    ),
+    docs="docs/tracks.md",
+)
 @_track_options
-@click.option("--file", metavar="NAME", help="A file of the track that is rendered on its own: an index body, say.")
-@click.option("--output-path", type=UserPath(), help="Write it to this file instead of stdout.")
+@option(
+    "--file", metavar="NAME", matters=True, help="Render this file of the track alone, such as the body of an index."
+)
+@option(
+    "--output-path", type=UserPath(), metavar="FILE", matters=True, show_default="stdout", help="The file to write to."
+)
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
-    """Print what Jinja makes of a track: one document, with its parts in place."""
+    """Print a track after its Jinja templates were rendered: one document, with all parts in place."""
     from esbench.create_track.describe import render
 
     track, context = _found(flags)
@@ -64,11 +84,19 @@ def render_track(file: str | None, output_path: Path | None, **flags: Any) -> No
         raise rendering.problem
 
 
-@click.command("validate-track", cls=EsbenchCommand)
+@click.command(
+    "validate-track",
+    cls=EsbenchCommand,
+    examples=("esbench validate-track --track-path=my-track", "esbench validate-track --track-path=my-track --strict"),
+    docs="docs/tracks.md",
+)
 @_track_options
-@click.option("--strict", is_flag=True, help="Refuse what Rally tolerates, too.")
+@option("--strict", is_flag=True, matters=True, help="Refuse also the faults that Rally tolerates.")
 def validate_track(strict: bool, **flags: Any) -> int:
-    """Say everything that is wrong with a track, each with its file and line; nothing is started."""
+    """Say everything that is wrong with a track, each with its file and line.
+
+    Nothing is started, and nothing is sent.
+    """
     from esbench.create_track.validation import check_track
     from esbench.errors import LackedFeatureError
 

@@ -13,6 +13,7 @@ from typing import Any
 from esbench.errors import UsageError
 from esbench.units import format_bytes
 
+DEFAULT_NODE_USER = 64000
 DATABASES = {"mariadb": "mariadbd", "mysql": "mysqld"}  # distribution -> the program of its server
 
 
@@ -24,7 +25,7 @@ class NodeOptions:
     nodes: int = 1
     heap_bytes: int = 512 << 20
     java_home: Path | None = None
-    node_user: int | None = None  # as root only; None is 64000
+    node_user: int | None = None  # as root only; None is DEFAULT_NODE_USER
     node_settings: Mapping[str, Any] = field(default_factory=dict)  # of the yml; they win over esbench's own
     jvm_options: tuple[str, ...] = ()  # the last ones of the node's Java
     node_plugins: tuple[Path, ...] = ()  # archives

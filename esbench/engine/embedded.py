@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import Endpoint, NodeOptions, check_heap
+from esbench.engine.base import DEFAULT_NODE_USER, Endpoint, NodeOptions, check_heap
 from esbench.engine.catalog import Distribution, Wheel, load_catalog
 from esbench.engine.download import Downloader, is_downloaded
 from esbench.engine.folders import SHARED, Folders
@@ -32,7 +32,6 @@ from esbench.record.model import time_text
 from esbench.record.secrets import Redactor, redact
 from esbench.units import format_bytes
 
-DEFAULT_NODE_USER = 64000
 START_TIMEOUT_S = 180.0
 _LEAST_HEAP_BYTES = 64 << 20
 _BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java

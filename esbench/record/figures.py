@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from math import isinf
 from operator import attrgetter
 from typing import Any
@@ -60,6 +61,19 @@ class Figure:
     of_nodes: bool = False
 
 
+class Consequence(IntEnum):
+    """What follows from a notice about a race, the gravest first."""
+
+    CHANGED_RECORD = 0
+    FAILED_RACE = 1
+    LOST_HOST = 2
+    UNUSABLE_FIGURES = 3
+    OTHER = 4
+
+
+_OF_LOST_HOSTS = (CheckKind.LOST_HOSTS.label, CheckKind.INCOMPLETE.label)
+
+
 @dataclass(frozen=True)
 class Notice:
     """A sentence about a race or a task. `unusable`: the figures that it names must not be used; `note`: they are fine.
@@ -74,6 +88,12 @@ class Notice:
     about: str = field(default="", compare=False)
     worse: float = field(default=0.0, compare=False)
     task: str = field(default="", compare=False)
+    about_race: Consequence = field(default=Consequence.OTHER, compare=False)  # as far as it is not of single figures
+
+    @property
+    def consequence(self) -> Consequence:
+        """The gravest thing that follows from it."""
+        return min(self.about_race, Consequence.UNUSABLE_FIGURES if self.unusable else Consequence.OTHER)
 
     @property
     def severity(self) -> tuple[bool, float]:
@@ -242,9 +262,11 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     """Return the notices of a race, each about the race or a single task."""
     found = []
     if record.status == "failed":
-        found.append(Notice(f"the race failed: {record.failure or 'no reason was kept'}", unusable=True))
+        text = f"the race failed: {record.failure or 'no reason was kept'}"
+        found.append(Notice(text, unusable=True, about_race=Consequence.FAILED_RACE))
     elif record.status != "complete":
-        found.append(Notice(f"the race is not complete ({record.status}): figures are those of its finished tasks"))
+        text = f"the race is not complete ({record.status}): figures are those of its finished tasks"
+        found.append(Notice(text, about_race=Consequence.FAILED_RACE))
     if record.test_mode:
         found.append(TEST_MODE)
     if synthetic := [f"{corpus.name} ({corpus.documents:,})" for corpus in record.corpora if corpus.synthetic]:
@@ -253,7 +275,9 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
     if streamed := sorted({corpus.name for corpus in record.corpora if corpus.streamed}):
         text = f"unpacked while they were sent: {', '.join(streamed)}"
         found.append(Notice(f"{text}: that took CPU of this host, and a race that finds them unpacked may be faster"))
-    found.extend(Notice(text) for text in filter(None, (record.damage, *record.warnings)))
+    if record.damage:
+        found.append(Notice(record.damage, about_race=Consequence.CHANGED_RECORD))
+    found.extend(map(Notice, filter(None, record.warnings)))
     found.extend(_host_notices(record))
     for task in reported_tasks(record):
         judged = replace(task, checks=judged_checks(record, task))
@@ -294,9 +318,9 @@ def _host_notices(record: RaceRecord) -> Iterator[Notice]:
         if event.what == "lost":
             later = (other for other in record.events[position:] if other.host == event.host and other.what == "back")
             end = next((f"was back at {other.at}" for other in later), "did not come back")
-            yield Notice(
-                f"{event.host} was lost at {event.at} during {', '.join(event.tasks)} ({event.reason}), and {end}"
-            )
+            during = ", ".join(event.tasks)
+            text = f"{event.host} was lost at {event.at} during {during} ({event.reason}), and {end}"
+            yield Notice(text, about_race=Consequence.LOST_HOST)
 
 
 def _statistics(statistics: Mapping[str, Statistic], label: str) -> Iterator[Figure]:
@@ -478,7 +502,12 @@ def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice
             message, _, example = check.message.partition(": ")
             if example and example in failure:
                 check = replace(check, message=message)
-            yield Notice(f"{label}: {_sentence(check)}", check.level == "unusable", about=f"{check.name} of {label}")
+            yield Notice(
+                f"{label}: {_sentence(check)}",
+                check.level == "unusable",
+                about=f"{check.name} of {label}",
+                about_race=Consequence.LOST_HOST if check.name in _OF_LOST_HOSTS else Consequence.OTHER,
+            )
     if len(task.error_kinds) == 1 and any(check.name == CheckKind.ERRORS.label for check in task.checks):
         return  # the check's message says it
     for kind, errors in task.error_kinds.items():

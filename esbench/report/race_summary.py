@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from esbench.record.figures import Figure, Notice, figures, notices, returned_numbers, task_label
+from esbench.record.figures import Consequence, Figure, Notice, figures, notices, returned_numbers, task_label
 from esbench.record.model import RaceRecord
 from esbench.report.capacity import ShownSearch, capacity_notices, overview, search_of, sentence
 from esbench.report.capacity_tables import probes_table, search_sections
@@ -103,27 +103,37 @@ def _short_search(record: RaceRecord, shown: ShownSearch, more: Notice) -> Repor
 
 
 def _by_remedy(record: RaceRecord) -> Iterator[Notice]:
-    """Yield the warnings of a race, those with the same remedy, in brackets at their end, as one: at most four lines,
-    the last with the number of the others. What was changed since comes first, then unusable figures; notes last, as
-    they are."""
+    """Yield the warnings of a race in at most four lines, by what follows from them, the gravest first.
+
+    Those with the same remedy, in brackets at their end, are one line, and so are all about lost hosts. The last line
+    has the number of those that do not fit, and the command that prints them. Notes follow, as they are.
+    """
     found = notices(record)
-    groups: dict[str, list[Notice]] = {}
+    groups: dict[object, list[Notice]] = {}
     for notice in (each for each in found if not each.note):
-        match = _REMEDY.search(notice.text)
-        groups.setdefault(match[1] if match else notice.text, []).append(notice)
-    is_changed = record.damage and record.damage in groups
-    ranked = sorted(
-        groups.items(),
-        key=lambda group: (not (is_changed and group[0] == record.damage), not any(each.unusable for each in group[1])),
-    )
+        is_of_host = notice.consequence is Consequence.LOST_HOST
+        groups.setdefault(notice.consequence if is_of_host else _remedy(notice) or notice.text, []).append(notice)
+    ranked = sorted(groups.values(), key=lambda group: min(each.consequence for each in group))
     shown = len(ranked) if len(ranked) <= _MOST_WARNINGS else _MOST_WARNINGS - 1
-    for remedy, group in ranked[:shown]:
-        texts = [notice.text.removesuffix(f" ({remedy})") for notice in group]
-        text = group[0].text if len(group) == 1 else f"{'; '.join(texts)} ({remedy})"
-        yield replace(group[0], text=text, unusable=any(each.unusable for each in group))
-    if left := sum(len(group) for _, group in ranked[shown:]):
-        yield Notice(f"{left} more warnings: --all prints them")
+    yield from map(_in_one_line, ranked[:shown])
+    if left := [notice for group in ranked[shown:] for notice in group]:
+        unusable = sum(notice.unusable for notice in left)
+        of_them = f", {unusable} of them on figures that must not be used" if unusable else ""
+        text = f"{len(left)} more warnings{of_them} (esbench show {record.race_id} --all)"
+        yield Notice(text, unusable=unusable > 0)
     yield from (each for each in found if each.note)
+
+
+def _remedy(notice: Notice) -> str:
+    match = _REMEDY.search(notice.text)
+    return match[1] if match else ""
+
+
+def _in_one_line(group: Sequence[Notice]) -> Notice:
+    remedies = {_remedy(notice) for notice in group}
+    ending = f" ({next(iter(remedies))})" if len(remedies) == 1 and remedies != {""} else ""
+    text = "; ".join(notice.text.removesuffix(ending) for notice in group) + ending
+    return replace(group[0], text=text, unusable=any(notice.unusable for notice in group))
 
 
 def _returned(record: RaceRecord) -> tuple[Section, ...]:

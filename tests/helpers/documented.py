@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import click
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")])
 TRACKS_PAGE = ROOT / "docs" / "tracks.md"
@@ -167,3 +169,16 @@ def build_articles(folder: Path) -> Iterator[Path]:
         with (folder / name).open("a") as file:
             file.write(block)
         yield folder
+
+
+def cli_commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, click.Command]]:
+    """Every command by its full name: `esbench list races`."""
+    context = click.Context(group)
+    yield name, group
+    for child in group.list_commands(context):
+        command = group.get_command(context, child)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from cli_commands(command, f"{name} {child}")
+        else:
+            yield f"{name} {child}", command

@@ -6,15 +6,13 @@ import json
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
-from documented import BASH, PAGES, ROOT, blocks, commands, page_id, usages
+from documented import BASH, PAGES, ROOT, blocks, cli_commands, commands, page_id, usages
 
 from esbench.cli.command import OSB_COMMANDS, OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
@@ -44,19 +42,6 @@ _OTHER_COMMANDS = {
     "from-wrk.md": {"--latency", "--timeout"},
     "from-opensearch-benchmark.md": {"--redline-test"},
 }
-
-
-def cli_commands(group: click.Group, name: str = "esbench") -> Iterator[tuple[str, click.Command]]:
-    """Every command by its full name: `esbench list races`."""
-    context = click.Context(group)
-    yield name, group
-    for child in group.list_commands(context):
-        command = group.get_command(context, child)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from cli_commands(command, f"{name} {child}")
-        else:
-            yield f"{name} {child}", command
 
 
 COMMANDS = dict(cli_commands(esbench))

@@ -9,21 +9,40 @@ from typing import IO, Any
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath
+from esbench.cli.option import option
 from esbench.cli.output import check_file, print_text
 from esbench.errors import UsageError
 
 
-@click.command("replay", cls=EsbenchCommand)
+@click.command(
+    "replay",
+    cls=EsbenchCommand,
+    examples=(
+        "esbench replay slowlog.json --inspect",
+        "esbench replay access.log --log-format=access-log --export-log=searches.ndjson",
+    ),
+    docs="docs/replay.md",
+)
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=UserPath())
-@click.option("--inspect", is_flag=True, help="Describe the searches; nothing is sent.")
-@click.option("--log-format", default="", metavar="NAME", help="Format of the logs, or a log_format of nginx.")
-@click.option("--index", default="", metavar="NAME", help="Index of searches whose log names none.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the places of arrivals in coarse times.")
-@click.option("--skip-bad-lines", is_flag=True, help="Go on where more than 1 % of the lines cannot be read.")
-@click.option("--export-log", type=UserPath(), metavar="FILE", help="Write the searches in esbench's own format.")
-@click.option("--hash-values", is_flag=True, help="Replace literals by keyed hashes before anything is written.")
+@option("--inspect", is_flag=True, help="Describe the searches. Nothing is sent.")
+@option(
+    "--log-format",
+    default="",
+    metavar="NAME",
+    show_default="as the first lines look",
+    help="The format of the logs, or a log_format of nginx.",
+)
+@option("--index", default="", metavar="NAME", help="The index of searches whose log names none.")
+@option("--seed", type=int, default=1, help="The seed of arrival times within the seconds of a coarse log.")
+@option("--skip-bad-lines", is_flag=True, help="Go on where more than 1 % of the lines cannot be read.")
+@option("--export-log", type=UserPath(), metavar="FILE", help="Write the searches in esbench's own format.")
+@option("--hash-values", is_flag=True, help="Replace literals by keyed hashes before anything is written.")
 def replay(logs: tuple[Path, ...], **flags: Any) -> None:
-    """Describe the searches in LOG..., files of a server, a proxy or GoReplay; - is stdin. Sending is not there yet."""
+    """Describe the searches in logs of production.
+
+    LOG is a file of a server, a proxy or GoReplay; - is stdin. Searches cannot be sent yet: --inspect or --export-log
+    is needed.
+    """
     from esbench.features.replay.export import new_log, own_line
     from esbench.features.replay.hashing import Hasher
     from esbench.features.replay.inspection import Inspection

@@ -11,11 +11,22 @@ from esbench.cli.command import EsbenchCommand
 from esbench.errors.printable import printable
 
 
-@click.command("convert-workload", cls=EsbenchCommand)
+@click.command(
+    "convert-workload",
+    cls=EsbenchCommand,
+    examples=(
+        "esbench convert-workload opensearch-benchmark-workloads/geonames tracks/geonames",
+        "esbench convert-workload my-workload my-track",
+    ),
+    docs="docs/from-opensearch-benchmark.md",
+)
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 def convert_workload(folder: Path, out: Path) -> None:
-    """Make a track, in the new folder OUT, of the workload in DIR; list what has no equivalent. Its code is not run."""
+    """Make a track of a workload of OpenSearch Benchmark, and list what has no equivalent.
+
+    DIR is the folder of the workload, OUT a new folder for the track. Code of the workload is not run.
+    """
     from esbench.features.workloads.convert import convert
     from esbench.operations import builtin_operations
 

@@ -16,7 +16,17 @@ from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.errors import UsageError
 from esbench.record.figures import Notice, failed_checks, figures, notices
-from esbench.record.model import Check, CheckKind, CorpusFacts, ErrorKind, NamedRequest, RaceRecord, Session, Throughput
+from esbench.record.model import (
+    Check,
+    CheckKind,
+    CorpusFacts,
+    ErrorKind,
+    HostEvent,
+    NamedRequest,
+    RaceRecord,
+    Session,
+    Throughput,
+)
 from esbench.record.store import DamagedRace, RaceEntry
 from esbench.report.comparison import comparison
 from esbench.report.lists import race_list
@@ -555,5 +565,55 @@ def test_warnings_of_a_race_are_grouped_by_remedy_and_at_most_four_lines() -> No
     texts = [notice.text for notice in short_summary(record).notices if not notice.note]
     assert texts[:2] == ["a: late; b: later (more cores)", "c: slow (less)"]
     assert len(texts) == 4
-    assert texts[-1] == "2 more warnings: --all prints them"
+    assert texts[-1] == f"2 more warnings (esbench show {record.race_id} --all)"
     assert "f: wet" in [notice.text for notice in summary(record).notices]
+
+
+def lost(host: str, task: str) -> HostEvent:
+    return HostEvent("2026-11-21T10:16:02Z", 1, (task,), host, "lost", "Connection refused")
+
+
+def test_warnings_are_in_the_order_of_what_follows_from_them() -> None:
+    unusable = [Check(f"check-{name}", "unusable", f"wrong {name}", f"mend {name}") for name in "abcde"]
+    task = replace(task_of(golden_race(), "bulk"), checks=tuple(unusable))
+    record = golden_race(
+        status="failed",
+        failure="503 of bulk",
+        tasks=(task,),
+        warnings=("a cold disk",),
+        damage="race.json was changed since",
+        events=(lost("10.0.0.2:9200", "bulk"), lost("10.0.0.3:9200", "bulk")),
+    )
+    shown = [notice for notice in short_summary(record).notices if not notice.note]
+    assert [notice.text.split(" at ")[0] for notice in shown] == [
+        "race.json was changed since",
+        "the race failed: 503 of bulk",
+        "10.0.0.2:9200 was lost",
+        f"6 more warnings, 5 of them on figures that must not be used (esbench show {record.race_id} --all)",
+    ]
+    assert "; 10.0.0.3:9200 was lost" in shown[2].text
+    assert [notice.unusable for notice in shown] == [False, True, False, True]
+
+
+@pytest.mark.parametrize("unusable", [0, 3, 9])
+def test_a_lost_host_is_never_behind_unusable_figures(unusable: int) -> None:
+    checks = tuple(
+        Check(f"check-{number}", "unusable", f"wrong {number}", f"mend {number}") for number in range(unusable)
+    )
+    task = replace(task_of(golden_race(), "bulk"), checks=checks)
+    record = golden_race(tasks=(task,), warnings=("a", "b"), events=(lost("10.0.0.2:9200", "bulk"),))
+    texts = [notice.text for notice in short_summary(record).notices if not notice.note]
+    assert texts[0].startswith("10.0.0.2:9200 was lost at ")
+    assert len(texts) <= 4
+
+
+def test_a_task_whose_load_host_was_lost_is_before_other_unusable_figures() -> None:
+    checks = (
+        *(Check(f"check-{number}", "unusable", f"wrong {number}", f"mend {number}") for number in range(5)),
+        Check(
+            "incomplete", "unusable", "load host b was lost: what it had not reported by then is missing", "race again"
+        ),
+    )
+    record = golden_race(tasks=(replace(task_of(golden_race(), "bulk"), checks=checks),), warnings=())
+    texts = [notice.text for notice in short_summary(record).notices if not notice.note]
+    assert texts[0].startswith("bulk: load host b was lost")
