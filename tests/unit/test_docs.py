@@ -231,3 +231,11 @@ def test_the_track_format_names_every_key_of_the_schema() -> None:
 def test_benchmarks_that_pages_name_exist() -> None:
     for page in PAGES:
         assert set(re.findall(r"benchmarks/(\w+\.py)", page.read_text())) <= set(BENCHMARKS), page_id(page)
+
+
+def test_messages_of_troubleshooting_are_in_the_source() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "esbench").rglob("*.py")).replace('\\"', '"')
+    rows = re.findall(r"^\| (.+?) \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    parts = [part.strip() for row in rows for text in re.findall(r"`([^`]+)`", row) for part in text.split("...")]
+    assert len(parts) > 40
+    assert [part for part in parts if part not in source] == []
