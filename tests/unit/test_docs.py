@@ -243,3 +243,11 @@ def test_outputs_that_are_made_again_have_a_command_and_a_block() -> None:
         found = list(marked.finditer(page.read_text()))
         assert len(found) == page.read_text().count("<!-- output"), page_id(page)
         assert all(block[1] or block[3].startswith("$ esbench ") for block in found), page_id(page)
+
+
+def test_messages_of_troubleshooting_are_in_the_source() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "esbench").rglob("*.py")).replace('\\"', '"')
+    rows = re.findall(r"^\| (.+?) \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    parts = [part.strip() for row in rows for text in re.findall(r"`([^`]+)`", row) for part in text.split("...")]
+    assert len(parts) > 40
+    assert [part for part in parts if part not in source] == []
