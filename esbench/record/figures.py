@@ -62,7 +62,7 @@ class Figure:
 
 
 class Consequence(IntEnum):
-    """What follows from a notice about a race, the gravest first."""
+    """The consequence of a notice about a race, the gravest first."""
 
     CHANGED_RECORD = 0
     FAILED_RACE = 1

@@ -281,8 +281,8 @@ class TaskBuilder:
         return task
 
     def _tolerate_unknown_keys(self, node: DocumentNode, task: Task) -> None:
-        type_ = task.operation.type
-        of_operation = self.operation_types.of(task.operation).parameters if type_ in self.operation_types else ()
+        bound = task.operation.kind is not None
+        of_operation = kind_of(task.operation).parameters if bound else ()
         for key in task.params:
             if key == RUN_ON_SERVERLESS or _COMMENT.match(key):
                 continue

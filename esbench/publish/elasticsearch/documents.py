@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -18,12 +18,12 @@ from typing import Any
 
 from esbench.errors import RecordError
 from esbench.measure.measures import MEASURES, RESPONSE_TIMES
-from esbench.record.figures import rate_of, requests_of
-from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
+from esbench.record.figures import objective_results, rate_of, requests_of
+from esbench.record.model import ClusterFacts, ObjectiveResult, RaceRecord, TaskResult
 from esbench.record.series import BY_SECOND, percentiles_ms, readings_of, seconds_of
 from esbench.record.store import RaceFolder, encode_record
 
-FORMAT = 1  # of the documents; a race stored in an older format is stored again
+FORMAT = 2  # of the documents; a race stored in an older format is stored again
 _COPIED_OF_A_TASK = (
     *("step", "operation", "operation_type", "tags", "loop", "clients", "workers", "path"),
     *("target_rate_per_s", "target_unit", "start_s", "duration_s", "requests", "units", "unit", "errors"),
@@ -88,6 +88,7 @@ class RaceDocuments:
             "esbench_version": record.esbench.get("version"),
             "devices": list(record.telemetry),
             "task_count": len(record.tasks),
+            **_outcomes((f"{each.text} of {label}", each) for label, each in objective_results(record)),
         }
         if cluster is not None:
             fields |= {
@@ -199,6 +200,7 @@ class RaceDocuments:
                     if not isfinite(value)
                 ],
                 "within_ms": _finite(task.within_ms),
+                **_outcomes((each.text, each) for each in task.objectives),
                 "checks": [check.name for check in task.checks if check.level != "ok"],
                 "unusable": any(check.level == "unusable" for check in task.checks),
                 "returned": {_spelt(name): dict(spread) for name, spread in task.returned.items()},
@@ -214,6 +216,15 @@ class RaceDocuments:
 def _known(fields: Mapping[str, Any]) -> Fields:
     """Return the fields without missing and empty values."""
     return {name: value for name, value in fields.items() if value is not None and value not in ((), [], {}, "")}
+
+
+def _outcomes(objectives: Iterable[tuple[str, ObjectiveResult]]) -> Fields:
+    """Return the names of objectives by what became of them."""
+    found: dict[str, list[str]] = {"objectives_held": [], "objectives_missed": [], "objectives_not_judged": []}
+    for name, objective in objectives:
+        outcome = {True: "held", False: "missed", None: "not_judged"}[objective.holds]
+        found[f"objectives_{outcome}"].append(name)
+    return found
 
 
 def _spelt(name: str) -> str:

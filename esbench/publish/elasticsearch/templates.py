@@ -10,7 +10,7 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.replies import known_form
 
 KINDS = ("tasks", "seconds", "telemetry", "races")  # in the order in which they are stored: a race when all of it is
-VERSION = 1  # raise it with every change of the mappings
+VERSION = 2  # raise it with every change of the mappings
 _PRIORITY = 300  # above Elastic's own templates (100 to 200)
 _LONGEST_KEYWORD = 1024
 _MOST_FIELDS = 2000  # devices and runners add fields
@@ -20,18 +20,21 @@ _SHARED = {
     "keyword": "race_id status track challenge user_tags distribution version",
     "boolean": "test_mode",
 }
+_OUTCOMES = "objectives_held objectives_missed objectives_not_judged"
 _COUNTS = "requests errors due sent"
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "races": {
         "date": "finished_at",
         "text": "failure warnings",
-        "keyword": "track_digest track_params corpora session_id session_kind session_side host_class esbench_version "
+        "keyword": f"{_OUTCOMES} track_digest track_params corpora session_id session_kind session_side "
+        "host_class esbench_version "
         "devices pipeline cluster_name build_hash jvm digest",
         "long": "seed task_count node_count heap_max_bytes session_round session_pair session_position documents",
     },
     "tasks": {
         "boolean": "administrative unusable",
-        "keyword": "task part_of operation operation_type tags loop path target_unit unit error_kinds throughput_unit "
+        "keyword": f"{_OUTCOMES} task part_of operation operation_type tags loop path target_unit unit "
+        "error_kinds throughput_unit "
         "beyond checks",
         "long": f"{_COUNTS} step clients workers unsent warmup_requests warmup_errors bytes_sent bytes_received",
         "double": "target_rate_per_s start_s duration_s units error_rate_ratio waited_ratio driver_share_ratio "

@@ -15,7 +15,7 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, encode
 from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
 from esbench.publish.elasticsearch.templates import mappings
-from esbench.record.model import RaceRecord, SlicePlan
+from esbench.record.model import ObjectiveResult, RaceRecord, SlicePlan
 from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 
@@ -68,6 +68,19 @@ def test_the_race_with_what_it_is_selected_by(folder: RaceFolder) -> None:
     assert race["user_tags"] == ["intention:baseline"]
     assert race["statistics"]["merge_count"] == 3
     assert "failure" not in race
+
+
+def test_objectives_are_found_by_what_became_of_them(folder: RaceFolder) -> None:
+    record = golden_race()
+    outcomes = {"p99 < 50 ms": True, "errors < 0.1 %": False, "mean < 9 ms": None}
+    objectives = tuple(ObjectiveResult(text, 1.0, "ms", holds) for text, holds in outcomes.items())
+    record = replace(record, tasks=(replace(record.tasks[0], objectives=objectives), *record.tasks[1:]))
+    name = record.tasks[0].name
+    task = next(documents(folder, record).tasks()).fields
+    race = documents(folder, record).race().fields
+    for outcome, text in zip(("held", "missed", "not_judged"), outcomes, strict=True):
+        assert task[f"objectives_{outcome}"] == [text]
+        assert f"{text} of {name}" in race[f"objectives_{outcome}"]
 
 
 def test_secrets_stay_hidden(folder: RaceFolder) -> None:
