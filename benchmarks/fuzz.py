@@ -30,7 +30,7 @@ from odd_replies import OddRaces
 
 from esbench.cli import main as command_line
 from esbench.errors import EsbenchError
-from esbench.operations import builtin_operations, replies
+from esbench.operations import replies
 from esbench.race.loading import load_with_python
 from esbench.record.series import SecondLine
 from esbench.record.store import RaceStore
@@ -143,7 +143,7 @@ def load_track(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "track.yml"
         path.write_text(text, errors="replace")
-        load_with_python(path, context, builtin_operations(), Path(folder))
+        load_with_python(path, context, Path(folder))
 
 
 def show_record(tree: Any) -> None:

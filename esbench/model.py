@@ -108,7 +108,11 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Operation:
-    """The work of a task: a registered `type` with its `params` as the track spells them."""
+    """The work of a task: a registered `type` with its `params` as the track spells them.
+
+    `kind`: what that type is, once it is bound to the operation (esbench.operations.base.kind_of returns it). It is not
+    sent to other processes, which bind their own by the name of the type.
+    """
 
     name: str
     type: str
@@ -117,6 +121,10 @@ class Operation:
     include_in_reporting: bool | None = None  # None: as its type says
     meta: Mapping[str, Any] = field(default_factory=dict)
     python: str = ""  # "runner" or "source": what the track's own Python part runs or draws of it
+    kind: object = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "kind": None}
 
 
 @dataclass(frozen=True)

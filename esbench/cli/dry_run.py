@@ -10,7 +10,6 @@ import click
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.model import Step
-    from esbench.operations import OperationTypes
     from esbench.race.options import RaceOptions
     from esbench.race.probing import Probing
     from esbench.race.race import RacePlan
@@ -37,16 +36,15 @@ def dry_run(
     Of a `session`, print its rounds, too. `search`: the steps of races that search for a capacity.
     """
     from esbench.cli.output import print_document
-    from esbench.operations import builtin_operations
     from esbench.race.race import plan
     from esbench.race.round import shaped
 
-    plans = {name: plan(options, builtin_operations(), progress, search) for name, options in sides.items()}
+    plans = {name: plan(options, progress, search) for name, options in sides.items()}
     of_session: dict[str, str] = {}
     pacing = session.pacing if session else None
     if session and pacing:
         for made in plans.values():
-            made.raced.challenge = shaped(made.raced.challenge, made.raced.types, pacing, len(plans))
+            made.raced.challenge = shaped(made.raced.challenge, pacing, len(plans))
         of_session = dict(_at_once(session, pacing, plans))
     elif session:
         of_session = {"Rounds": _rounds(session, sum(_race_s(made.raced) for made in plans.values()))}
@@ -201,7 +199,7 @@ def _slices(raced: RacedTrack, pacing: Pacing) -> str:
 
     tasks: dict[tuple[str, str], list[str]] = {}
     for step in raced.challenge.steps:
-        if slices := slicing(step, raced.types, pacing):
+        if slices := slicing(step, pacing):
             times = format_duration(slices.length_s), format_duration(slices.gap_s)
             tasks.setdefault(times, []).extend(task.name for task in step.tasks)
     if not tasks:
@@ -215,7 +213,7 @@ def _at_once_s(step: Step, raced: RacedTrack, pacing: Pacing) -> float:
     """Return the seconds that a step takes at least of a side that is raced at once, with the gaps of its slices."""
     from esbench.race.round import slicing
 
-    least_s, slices = _least_s(step, raced.types), slicing(step, raced.types, pacing)
+    least_s, slices = _least_s(step), slicing(step, pacing)
     return least_s if slices is None else least_s * sum(slices) / slices.length_s
 
 
@@ -229,8 +227,9 @@ def _deleted(plan: RacePlan) -> str:
 
 
 def _made(plan: RacePlan) -> tuple[str, ...]:
-    types = plan.raced.types
-    creates = {types.of(task.operation).traits.creates for task in plan.raced.challenge.tasks}
+    from esbench.operations.base import kind_of
+
+    creates = {kind_of(task.operation).traits.creates for task in plan.raced.challenge.tasks}
     return plan.raced.track.targets if creates - {None} else ()
 
 
@@ -241,7 +240,7 @@ def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     from esbench.units import format_bytes
 
     raced, most = plan.raced, options.synthetic_documents
-    corpora = corpora_needed(raced.track, raced.challenge, raced.types)
+    corpora = corpora_needed(raced.track, raced.challenge)
     if most is not None and corpora:
         return f"{sum(count for corpus in corpora for count in synthetic_counts(corpus, most)):,}, generated"
     parts = [part for corpus in corpora for part in corpus.documents]
@@ -258,15 +257,16 @@ def _loaded(options: RaceOptions, plan: RacePlan) -> str:
 
 def _race_s(raced: RacedTrack) -> float:
     """Return the seconds that a race takes at least, as far as its tasks say."""
-    return sum(_least_s(step, raced.types) for step in raced.challenge.steps)
+    return sum(_least_s(step) for step in raced.challenge.steps)
 
 
-def _least_s(step: Step, types: OperationTypes) -> float:
+def _least_s(step: Step) -> float:
     """Return the seconds that a step takes at least, as far as its tasks say; those of unknown length count as 0."""
     from esbench.load.assignment import least_s
     from esbench.model import ANY_TASK
+    from esbench.operations.base import kind_of
 
-    times = {task.name: least_s(task, types.of(task.operation)) for task in step.tasks}
+    times = {task.name: least_s(task, kind_of(task.operation)) for task in step.tasks}
     if step.completed_by == (ANY_TASK,):
         return min(times.values())
     return max(times[name] for name in step.completed_by or times)

@@ -237,7 +237,6 @@ def _race(
     flags: Mapping[str, Any],
     progress: FollowingProgress | Quiet,
 ) -> int:
-    from esbench.operations import builtin_operations
     from esbench.race.try_out import TryOut
     from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
@@ -251,7 +250,7 @@ def _race(
     options = _options(track, loaded, path, flags)
     params = options.track_params
     steps = TryOut(
-        *(options, builtin_operations(), progress),
+        *(options, progress),
         goes_on=lambda failed: flags["yes"] or _confirmed(failed, progress),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,

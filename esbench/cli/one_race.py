@@ -51,12 +51,11 @@ def race_and_report(
     Raises a RaceError for a race that failed.
     """
     from esbench.errors import EsbenchError, RaceError
-    from esbench.operations import builtin_operations
     from esbench.race.race import run
 
     check_store(flags)
     with progress, others_who_follow(flags, progress) as others:
-        record = run(options, builtin_operations(), progress, [progress, *others], steps=steps)
+        record = run(options, progress, [progress, *others], steps=steps)
     if options.keep_node:
         for url in record.clusters["default"].hosts:
             progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")

@@ -31,7 +31,6 @@ from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.model import OBJECTIVES
-from esbench.operations import builtin_operations
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
 from esbench.race.options import RaceOptions
@@ -218,7 +217,7 @@ class SessionCommand:
         for name, options in sides.items():
             with about(f"--{name}"):
                 steps = self._steps(options, self._progress)
-                plans[name] = plan(options, builtin_operations(), self._progress, steps)
+                plans[name] = plan(options, self._progress, steps)
         apart = on_own_indices(sides, plans, own_nodes=pacing.own_nodes)
         check_at_once(apart, plans, pacing)
         return apart, plans
@@ -297,19 +296,18 @@ class SessionCommand:
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Check all sides before the first race: raise or warn of everything that can be known to be wrong."""
-        types = builtin_operations()
         shared = shares_a_node(sides.values(), restart_node=session.restart_node)
         if session.pacing is not None:
             shared &= has_prefixes(sides.values())
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                raced = look(options, types, self._progress, self._steps(options, self._progress))
+                raced = look(options, self._progress, self._steps(options, self._progress))
                 self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
                 if not raced_before or session.before_round:
                     continue
-                is_anew = makes_indices_anew(raced.challenge, raced.types)
-                if not is_anew and may_write(raced.challenge, raced.types):
+                is_anew = makes_indices_anew(raced.challenge)
+                if not is_anew and may_write(raced.challenge):
                     self._progress.warn(
                         f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )
@@ -364,7 +362,7 @@ class SessionCommand:
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
         steps = self._steps(options, progress, pace)
-        record = run(options, builtin_operations(), progress, [progress, *others], node, pace, steps)
+        record = run(options, progress, [progress, *others], node, pace, steps)
         if not keep_finished_race(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record

@@ -39,13 +39,10 @@ _track_options = with_options(
 def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
     from esbench.create_track.describe import describe
-    from esbench.operations import builtin_operations
     from esbench.report.tracks import track_document
 
     track, context = _found(flags)
-    description = describe(
-        track, context, builtin_operations(), esbench_home(), challenge, no_python=flags["no_python"]
-    )
+    description = describe(track, context, esbench_home(), challenge, no_python=flags["no_python"])
     print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)
 
 
@@ -74,11 +71,10 @@ def validate_track(strict: bool, **flags: Any) -> int:
     """Say everything that is wrong with a track, each with its file and line; nothing is started."""
     from esbench.create_track.validation import check_track
     from esbench.errors import LackedFeatureError
-    from esbench.operations import builtin_operations
 
     track, context = _found(flags)
     findings = check_track(
-        *(track, context, builtin_operations(), esbench_home()),
+        *(track, context, esbench_home()),
         strict=strict,
         no_python=flags["no_python"],
         distribution=f"{context.distribution}-{context.version}" if flags["distribution"] else "",

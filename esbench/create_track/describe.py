@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.model import Challenge, Track
@@ -17,9 +16,6 @@ from esbench.track.loader import refuse_unknown, track_name
 from esbench.track.rendering import RenderContext, TrackRenderer
 from esbench.track.selection import choose_challenge
 from esbench.track.source import JSON_SUFFIXES, SourceFiles
-
-if TYPE_CHECKING:
-    from esbench.operations import OperationTypes
 
 _VERSION = re.compile(r"(?:(?P<product>elasticsearch|opensearch)-)?v?(?P<version>\d+(?:\.\d+)*\S*)", re.IGNORECASE)
 _BODIES = {
@@ -85,7 +81,6 @@ def render(track: Path, context: RenderContext, file: str | None = None) -> Rend
 def describe(
     track: Path,
     context: RenderContext,
-    types: OperationTypes,
     home: Path,
     challenge: str | None = None,
     *,
@@ -96,7 +91,7 @@ def describe(
     `home` has the libraries of its Python part. Raises an EsbenchError for anything that would keep it from being
     raced.
     """
-    loaded = load_with_python(track, context, types, home, no_python=no_python)
+    loaded = load_with_python(track, context, home, no_python=no_python)
     named = loaded.track.challenges if challenge is None else (choose_challenge(loaded.track, challenge),)
     raced = [loaded.processed_alone(each.name)[0] for each in named]  # each as if it were the one that is raced
     chosen = tuple(choose_challenge(own, each.name) for own, each in zip(raced, named, strict=True))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
@@ -20,9 +20,6 @@ from esbench.track.faults import Faults
 from esbench.track.features import lacked, needs_of
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, warnings_of, with_shared_clients
-
-if TYPE_CHECKING:
-    from esbench.operations import OperationTypes
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,6 @@ class Findings:
 def check_track(
     track: Path,
     context: RenderContext,
-    types: OperationTypes,
     home: Path,
     *,
     strict: bool = False,
@@ -56,7 +52,7 @@ def check_track(
     loaded: Track | None = None
     warnings: list[EsbenchError] = []
     with faults.apart():
-        coded = load_with_python(track, context, types, home, faults=faults, no_python=no_python)
+        coded = load_with_python(track, context, home, faults=faults, no_python=no_python)
         loaded = coded.track
         cache = home / "cache" / "corpora"
         for corpus, part, node in _documents(loaded, coded.document):
@@ -70,8 +66,8 @@ def check_track(
             with faults.apart():
                 _check_challenge(coded, challenge.name)
             with faults.apart():
-                _check_features(loaded, challenge, coded.types, distribution)
-            found = warnings_of(loaded, challenge, coded.types)
+                _check_features(loaded, challenge, distribution)
+            found = warnings_of(loaded, challenge)
             warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in found)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]
     problems = tuple(fault for fault in faults.found if fault not in not_installed)
@@ -84,15 +80,15 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
     if own_code is not None:
         own_code.validate()
     challenge = choose_challenge(track, name)
-    check_indices(track, challenge, loaded.types)
+    check_indices(track, challenge)
     for step in with_shared_clients(challenge).steps:
-        refuse_endless(step, loaded.types)
+        refuse_endless(step)
 
 
-def _check_features(track: Track, challenge: Challenge, types: OperationTypes, distribution: str) -> None:
+def _check_features(track: Track, challenge: Challenge, distribution: str) -> None:
     """Raise a LackedFeatureError if a distribution lacks what a challenge needs."""
     catalog = load_catalog()
-    needs = needs_of(track, challenge, types)
+    needs = needs_of(track, challenge)
     if distribution in catalog:
         has = catalog[distribution].features
         if missing := [need for feature, need in needs.items() if feature not in has]:

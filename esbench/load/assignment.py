@@ -10,8 +10,7 @@ from esbench.errors import TrackError
 from esbench.load.messages import Assignment, Stock
 from esbench.measure.schedule import length_s, measured_period_s, rate_segments, rates
 from esbench.model import ANY_TASK, Schedule, Step, Task
-from esbench.operations import OperationTypes
-from esbench.operations.base import OperationType
+from esbench.operations.base import OperationType, kind_of
 
 RATE_PER_WORKER = 30_000
 CLIENTS_PER_WORKER = 500
@@ -22,9 +21,7 @@ PYTHON_CLIENTS_PER_WORKER = 8
 _BYTES_OF_A_MB = 1 << 20
 
 
-def deal(
-    step: Step, hosts: Sequence[Sequence[int]], operations: OperationTypes, stock: Stock
-) -> dict[int, tuple[Assignment, ...]]:
+def deal(step: Step, hosts: Sequence[Sequence[int]], stock: Stock) -> dict[int, tuple[Assignment, ...]]:
     """Return the assignments of a step's tasks by worker number, empty for a worker without any.
 
     `hosts` are the workers' numbers by load host, of each as many. A task goes to all hosts that it has clients for,
@@ -35,7 +32,7 @@ def deal(
     dealt: dict[int, list[Assignment]] = {number: [] for workers in hosts for number in workers}
     load = dict.fromkeys(dealt, 0)
     shares: list[tuple[int, Task, tuple[int, ...], Mapping[str, float]]] = []
-    kinds = [operations.of(task.operation) for task in step.tasks]
+    kinds = [kind_of(task.operation) for task in step.tasks]
     amounts_of = [per_request(task, kind, stock) for task, kind in zip(step.tasks, kinds, strict=True)]
     counts = _counts(step, kinds, amounts_of, len(hosts[0]), len(hosts), stock)
     for task, amounts, count in zip(step.tasks, amounts_of, counts, strict=True):
@@ -56,10 +53,10 @@ def _chosen(hosts: Sequence[Sequence[int]], load: Mapping[int, int], count: int)
     return [number for place in zip(*by_host, strict=True) for number in place]
 
 
-def refuse_endless(step: Step, operations: OperationTypes) -> None:
+def refuse_endless(step: Step) -> None:
     """Raise a TrackError for a task that would never end; for a track's Python code, only a worker can know."""
     for task in step.tasks:
-        endless = not operations.of(task.operation).ends(task.operation.params)
+        endless = not kind_of(task.operation).ends(task.operation.params)
         if endless and task.is_time_based and measured_period_s(task) is None and not _is_ended_by_others(task, step):
             raise no_end(f'task "{task.name}"')
 
@@ -70,22 +67,22 @@ def no_end(where: str) -> TrackError:
     return TrackError("the task has a warmup, and no end", where=where, hint=hint)
 
 
-def fullest_worker(step: Step, workers: int, operations: OperationTypes) -> tuple[Assignment, ...]:
+def fullest_worker(step: Step, workers: int) -> tuple[Assignment, ...]:
     """Return the assignments of the worker with the most connections, as far as known before documents are prepared.
 
     High target rates are ignored: they may need more workers, which leaves each of them fewer clients.
     """
     unpaced = (replace(t, schedule=Schedule(), time_period_s=None) if t.schedule.is_open else t for t in step.tasks)
-    dealt = deal(replace(step, tasks=tuple(unpaced)), [range(workers)], operations, Stock())
+    dealt = deal(replace(step, tasks=tuple(unpaced)), [range(workers)], Stock())
     return max(
         dealt.values(),
-        key=lambda shares: sum(connections(share.task, len(share.slots), operations) for share in shares),
+        key=lambda shares: sum(connections(share.task, len(share.slots)) for share in shares),
     )
 
 
-def connections(task: Task, clients: int, operations: OperationTypes) -> int:
+def connections(task: Task, clients: int) -> int:
     """Return the number of connections that this number of a task's clients have."""
-    return clients * operations.of(task.operation).connections(task.operation.params)
+    return clients * kind_of(task.operation).connections(task.operation.params)
 
 
 def _counts(

@@ -27,7 +27,7 @@ from esbench.load.step_state import RunningStep
 from esbench.measure.cpu_time import Usage
 from esbench.measure.slices import WholeTime
 from esbench.model import Step, Task
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.record.model import DriverFacts, TaskResult
 from esbench.requests.ledger import Ledger
 
@@ -203,7 +203,6 @@ class Coordinator:
         step: Step,
         target: Target,
         stock: Stock,
-        types: OperationTypes,
         listener: Listener | None = None,
         begin: Callable[[int], WholeTime] = at_once,
         enough: Callable[[], bool] = _never,
@@ -225,13 +224,13 @@ class Coordinator:
             hosts.setdefault(worker.process.host, []).append(worker.number)
         if not left:
             raise RaceError("all load hosts are lost", where=_named("task", [task.name for task in step.tasks]))
-        dealt = deal(step, tuple(hosts.values()), types, stock)
-        units_in_all = _units_in_all(step, types, stock)
+        dealt = deal(step, tuple(hosts.values()), stock)
+        units_in_all = _units_in_all(step, stock)
         measurements = {
             task.name: TaskMeasurements(
                 task,
                 number,
-                unit=(kind := types.of(task.operation)).unit_of(task.operation.params),
+                unit=(kind := kind_of(task.operation)).unit_of(task.operation.params),
                 admin=kind.traits.administrative,
                 per_request=(
                     amounts := next(a.per_request for shares in dealt.values() for a in shares if a.task is task)
@@ -440,10 +439,10 @@ class Coordinator:
         return received
 
 
-def _units_in_all(step: Step, types: OperationTypes, stock: Stock) -> dict[str, float]:
+def _units_in_all(step: Step, stock: Stock) -> dict[str, float]:
     """Return the units that each task of a step will process, by task, where the number is known beforehand."""
     found = {
-        task.name: types.of(task.operation).units_in_all(
+        task.name: kind_of(task.operation).units_in_all(
             task.operation.params, stock.documents, stock.indices or stock.data_streams, f'task "{task.name}"'
         )
         for task in step.tasks

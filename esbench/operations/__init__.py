@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from esbench.errors import UsageError
 from esbench.model import Operation
 from esbench.operations.base import OperationType, Traits
@@ -14,9 +16,9 @@ class OperationTypes(Registry[OperationType]):
     def __init__(self) -> None:
         super().__init__("operation type")
 
-    def of(self, operation: Operation) -> OperationType:
-        """Return the type of an operation; raises UsageError if it is unknown."""
-        return self.get(operation.type)
+    def bind(self, operation: Operation) -> Operation:
+        """Return the operation with its type bound to it; raises UsageError if that is unknown."""
+        return replace(operation, kind=self.get(operation.type))
 
 
 def builtin_operations() -> OperationTypes:

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from esbench.cluster.dialect import Dialect, Feature
 from esbench.cluster.options import Host
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.errors import TrackError, closest
-from esbench.model import Corpus, DataStream, Index, Templates, Track
+from esbench.errors import TrackError, UsageError, closest
+from esbench.model import Corpus, DataStream, Index, Operation, Templates, Track
 from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
@@ -131,6 +131,14 @@ def unsent(headers: Mapping[str, Any], what: str) -> TrackError | None:
     return TrackError(
         f"{what}: {', '.join(names)}: not sent, it belongs to the connection", hint="Connection: close is"
     )
+
+
+def kind_of(operation: Operation) -> OperationType:
+    """Return the type that is bound to an operation; raises UsageError for one of an unknown type."""
+    if operation.kind is None:
+        raise UsageError(f'unknown operation type "{operation.type}"')
+    assert isinstance(operation.kind, OperationType)
+    return operation.kind
 
 
 class OperationType:

@@ -214,9 +214,10 @@ class _CompositeProgram:
                 yield _Stream(tuple(self._compiled(element["stream"])))
             else:
                 name, kind = _name_of(element), element["operation-type"]
-                operation = Operation(name, kind, element, variables=task.operation.variables)
+                type_of = self._types.get(kind)
+                operation = Operation(name, kind, element, variables=task.operation.variables, kind=type_of)
                 part = replace(self._context, task=replace(task, operation=operation), composite=task.operation.name)
-                self._programs.append(self._types.get(kind).compile(part))
+                self._programs.append(type_of.compile(part))
                 timeout = element.get("request-timeout")
                 timeout_s = None if timeout is None else parse_duration(timeout)
                 yield _Request(name, len(self._programs) - 1, element.get("assertions") or (), timeout_s)

@@ -15,10 +15,9 @@ from esbench.load.coordinator import Coordinator
 from esbench.load.messages import Stock, Target
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
-from esbench.operations import OperationTypes
 from esbench.operations.answers import exact, shortened
 from esbench.operations.approximate import NotComparable, is_approximate
-from esbench.operations.base import TaskContext
+from esbench.operations.base import TaskContext, kind_of
 from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S
@@ -39,7 +38,6 @@ class ReadTasks:
     def __init__(
         self,
         options: RaceOptions,
-        types: OperationTypes,
         target: Target,
         stock: Stock,
         cluster: RaceTarget,
@@ -48,7 +46,6 @@ class ReadTasks:
         progress: Progress,
     ) -> None:
         self._options = options
-        self._types = types
         self._stock = stock
         self._cluster = cluster
         self._target = target
@@ -117,10 +114,10 @@ class ReadTasks:
         return True
 
     def _reads(self, task: Task) -> bool:
-        return task.operation.python != "runner" and self._types.of(task.operation).reads(task.operation.params)
+        return task.operation.python != "runner" and kind_of(task.operation).reads(task.operation.params)
 
     def _may_write(self, task: Task) -> bool:
-        traits = self._types.of(task.operation).traits
+        traits = kind_of(task.operation).traits
         return not (self._reads(task) or traits.administrative or traits.load is False)
 
     def _asked(self, task: Task) -> Iterator[Line]:
@@ -133,7 +130,7 @@ class ReadTasks:
             raise NotComparable(f"{self._changed_by} wrote for a time, not a number of documents")
         if task.operation.python:
             raise NotComparable("Python of the track makes its requests")
-        questions = self._cluster.questions(self._context(task), self._types)
+        questions = self._cluster.questions(self._context(task))
         ends_s = self._progress.clock() + ANSWER_LIMIT_S
         for number, question in enumerate(questions):
             if self._progress.clock() > ends_s:

@@ -78,7 +78,7 @@ def check_at_once(
     """
     raced = {name: plans[name].raced for name in sides}
     names = {name: [[task.name for task in step.tasks] for step in of.challenge.steps] for name, of in raced.items()}
-    slices = {name: [slicing(step, of.types, pacing) for step in of.challenge.steps] for name, of in raced.items()}
+    slices = {name: [slicing(step, pacing) for step in of.challenge.steps] for name, of in raced.items()}
     first, *others = names
     for name in others:
         if names[name] != names[first]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
@@ -120,7 +120,8 @@ class _Driver:
         busy_before, cpu_before, begin_s = self._busy_s(), self._cpu_s(), time.monotonic()
         try:
             stock = Stock(indices=(Index("orders"),))
-            results = self._coordinator.run(self._steps, Step(tasks), self._target, stock, self._types)
+            bound = (replace(task, operation=self._types.bind(task.operation)) for task in tasks)
+            results = self._coordinator.run(self._steps, Step(tuple(bound)), self._target, stock)
         except StepFailed as failed:
             raise failed.error from failed
         self._steps += 1

@@ -22,7 +22,6 @@ from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Challenge, Track
-from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
 from esbench.race.questions import AskedRequest, http_questions
@@ -105,7 +104,7 @@ class RaceTarget(Protocol):
         """The process ids of the nodes that the race starts, by node name."""
         return {}
 
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+    def require(self, track: Track, challenge: Challenge) -> None:
         """Raise an error if the challenge cannot be raced here, as far as that can be said before the start."""
         return
 
@@ -115,7 +114,7 @@ class RaceTarget(Protocol):
     def telemetry(self, race: WatchedRace) -> AbstractContextManager[StepTelemetry]:
         """Run the telemetry devices while the steps run; put their results into the record, however that ends."""
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
+    def questions(self, context: TaskContext) -> Sequence[AskedRequest]:
         """Return the requests of a task to ask once more. Raises NotComparable if its replies are not compared."""
 
     def settle(self) -> None:
@@ -201,7 +200,7 @@ class RacedCluster(RaceTarget):
         pids = self._endpoint.settings.get("pids", ()) if self._endpoint else ()
         return {f"node-{number}": pid for number, pid in enumerate(pids)}
 
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+    def require(self, track: Track, challenge: Challenge) -> None:
         """Raise an error if an embedded node cannot be raced with the challenge; other clusters are not checked.
 
         EngineError if it cannot start here, LackedFeatureError if it lacks a feature, UsageError if there are too few
@@ -210,11 +209,11 @@ class RacedCluster(RaceTarget):
         if not isinstance(self._engine, EmbeddedEngine):
             return
         self._engine.require(())
-        needs = needs_of(track, challenge, operations)
+        needs = needs_of(track, challenge)
         if missing := self._engine.missing_features(tuple(needs)):
             node = f"{self.info.distribution}-{self.info.version}"
             raise lacked([needs[feature] for feature in missing], node, self._engine.able(tuple(needs)))
-        if (needed := nodes_needed(track, challenge, operations)) > self._options.node.nodes:
+        if (needed := nodes_needed(track, challenge)) > self._options.node.nodes:
             raise UsageError(
                 f"the challenge waits for a green cluster, and {needed - 1} replicas need {needed} nodes",
                 hint=f"--nodes={needed}, or fewer replicas",
@@ -238,8 +237,8 @@ class RacedCluster(RaceTarget):
         recording.warn(*self._before.notes, *found)
         return Target(self._hosts, client_options, self.info.dialect)
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
-        return http_questions(context, types, self.client)
+    def questions(self, context: TaskContext) -> Sequence[AskedRequest]:
+        return http_questions(context, self.client)
 
     def settle(self) -> None:
         """Wait until no request waits in a queue of the cluster, at most 30 s.

@@ -10,7 +10,6 @@ from esbench.cluster.client import Cluster
 from esbench.errors import TrackError, did_you_mean
 from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Track
-from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.questions import AskedRequest
@@ -47,8 +46,8 @@ class RacedClusters(RaceTarget):
         targets = {name: cluster.start(recording) for name, cluster in self.clusters.items()}
         return replace(targets.pop(DEFAULT_CLUSTER), others=targets)
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
-        return self.clusters[context.task.cluster].questions(context, types)
+    def questions(self, context: TaskContext) -> Sequence[AskedRequest]:
+        return self.clusters[context.task.cluster].questions(context)
 
     def settle(self) -> None:
         for cluster in self.clusters.values():

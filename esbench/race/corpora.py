@@ -16,7 +16,6 @@ from esbench.corpus.sizes import DiskNeed, check_sizes
 from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
-from esbench.operations import OperationTypes
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ class DocumentFiles:
     corpus_cache: CorpusCache
     synthetic_documents: int | None
     test_mode: bool
-    types: OperationTypes
     progress: Progress
 
     def prepare(self, track: Track, challenge: Challenge, code: OwnCode | None) -> tuple[PreparedDocuments, ...]:
@@ -51,15 +49,15 @@ class DocumentFiles:
                 lambda corpus: self._ready(self._or_synthetic((corpus,), track, challenge, code, raw=True), track),
                 self.progress.say,
             )
-        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.types)}
-        unordered = read_out_of_order(track, challenge, self.types)
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge)}
+        unordered = read_out_of_order(track, challenge)
         if code is not None and track.corpora:
             read = code.corpora_of_sources(challenge)
             wanted |= read
             unordered |= dict.fromkeys(read, "the track's own code")
         wanted -= {corpus.name for corpus in made}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
-        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.types))
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
         return (*listed, *(self._ready(made, track, cache=fresh_cache(made, root)) if made else ()))
 
@@ -68,10 +66,10 @@ class DocumentFiles:
 
         Raises a TrackError or CorpusError if the documents cannot be generated, or have no room.
         """
-        wanted = {corpus.name for corpus in corpora_needed(track, challenge, self.types)}
+        wanted = {corpus.name for corpus in corpora_needed(track, challenge)}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
-        unordered = read_out_of_order(track, challenge, self.types)
-        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge, self.types))
+        unordered = read_out_of_order(track, challenge)
+        streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
         return check_sizes(
             self._or_synthetic(corpora, track, challenge, None),
             cache=self.home / "cache" / "corpora",

@@ -16,7 +16,6 @@ from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
-from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping
 from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
@@ -81,7 +80,7 @@ class RacedDatabase(RaceTarget):
         pid = self._engine.pid if self._engine else None
         return {} if pid is None else {"node-0": pid}
 
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+    def require(self, track: Track, challenge: Challenge) -> None:
         """Raise an error for what cannot be raced: TrackError for a task without SQL, EngineError without memory."""
         for task in challenge.tasks:
             require_sql(task, track)
@@ -109,7 +108,7 @@ class RacedDatabase(RaceTarget):
         self.info = self._database.info()
         self._server_settings, self._before = self._database.settings(), self._database.counters()
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
+    def questions(self, context: TaskContext) -> Sequence[AskedRequest]:
         """Return the statements of a task to ask once more. Raises NotComparable if its operation says no `answer`."""
         return sql_questions(context, self.client)
 

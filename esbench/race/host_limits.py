@@ -14,7 +14,7 @@ from esbench.load.assignment import connections, fullest_worker, highest_rate_pe
 from esbench.load.messages import Stock
 from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
 from esbench.record.host import host_class, host_facts, usable_cores
@@ -50,7 +50,7 @@ def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, availab
     raise RaceError(f"{what}, and {memory}", hint="; ".join(ways) or "end what else runs")
 
 
-def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTypes) -> None:
+def check_clients(options: RaceOptions, challenge: Challenge) -> None:
     """Raise a RaceError if the clients need more connections than this host or one load worker may open.
 
     Limits of load hosts are reported by their workers.
@@ -58,17 +58,17 @@ def check_clients(options: RaceOptions, challenge: Challenge, types: OperationTy
     if options.is_driven_apart:
         return
     for step in challenge.steps:
-        _check_ports(options, step, types)
-        shares = fullest_worker(step, options.workers, types)
+        _check_ports(options, step)
+        shares = fullest_worker(step, options.workers)
         tasks = ", ".join(f'task "{share.task.name}"' for share in shares)
         clients = sum(len(share.slots) for share in shares)
-        needed = sum(connections(share.task, len(share.slots), types) for share in shares)
+        needed = sum(connections(share.task, len(share.slots)) for share in shares)
         require_for(clients, needed, hard_limit(), tasks)
 
 
-def _check_ports(options: RaceOptions, step: Step, types: OperationTypes) -> None:
+def _check_ports(options: RaceOptions, step: Step) -> None:
     """Raise a RaceError if clients of a step, which all connect before it begins, need more ports than there are."""
-    needed, ports = sum(connections(task, task.clients, types) for task in step.tasks), _local_ports()
+    needed, ports = sum(connections(task, task.clients) for task in step.tasks), _local_ports()
     if ports is None or needed <= ports:
         return
     hosts = options.node.nodes
@@ -93,9 +93,7 @@ def most_per_s(options: RaceOptions) -> float:
     return math.inf if found is None else _UNDISTURBED * found.highest_per_s
 
 
-def too_fast(
-    options: RaceOptions, challenge: Challenge, types: OperationTypes, stock: Stock, host_class: str
-) -> Iterator[str]:
+def too_fast(options: RaceOptions, challenge: Challenge, stock: Stock, host_class: str) -> Iterator[str]:
     """Yield warnings about target rates above what this host's driver can carry, according to its calibration."""
     if options.is_driven_apart:
         return
@@ -108,7 +106,7 @@ def too_fast(
         return
     for task in challenge.tasks:
         if task.schedule.is_open:
-            amounts = per_request(task, types.of(task.operation), stock)
+            amounts = per_request(task, kind_of(task.operation), stock)
             if objection := calibration.objection(highest_rate_per_s(task, amounts)):
                 yield f"{task.name}: {objection}"
 

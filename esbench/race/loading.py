@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.model import Track
-from esbench.operations import OperationTypes
+from esbench.operations import OperationTypes, builtin_operations
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track, read_track, track_file
@@ -50,7 +50,6 @@ class LoadedTrack:
 def load_with_python(
     path: Path,
     context: RenderContext,
-    types: OperationTypes,
     home: Path,
     *,
     test_mode: bool = False,
@@ -68,7 +67,7 @@ def load_with_python(
     fault that hides all others, and the track lacks the parts that could not be built. `raced` as in `load_track`.
     """
     faults = faults or Faults()
-    path, plugins = track_file(path, "the track"), None
+    path, types, plugins = track_file(path, "the track"), builtin_operations(), None
     document = read_track(path, context)
     progress = progress or Progress()
     if code := python_files(path.parent):

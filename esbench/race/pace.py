@@ -9,7 +9,6 @@ from typing import TypeVar
 from esbench.load.coordinator import at_once
 from esbench.measure.slices import WholeTime
 from esbench.model import Challenge, Step
-from esbench.operations import OperationTypes
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.record.model import TaskResult
 
@@ -28,7 +27,7 @@ class Pace:
         """The ids of the other races of the round."""
         return frozenset()
 
-    def shaped(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+    def shaped(self, challenge: Challenge) -> Challenge:
         """Return the challenge with the lengths that its tasks have at this pace."""
         return challenge
 
@@ -43,7 +42,7 @@ class Pace:
     def watch(self, pids: Mapping[str, int]) -> None:
         """Watch the CPU time of the side's nodes, process ids by name, from the next step on."""
 
-    def step(self, step: Step, types: OperationTypes) -> AbstractContextManager[None]:
+    def step(self, step: Step) -> AbstractContextManager[None]:
         """Context manager: prepare and run a step in the block; one without load in turn."""
         return nullcontext()
 

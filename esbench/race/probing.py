@@ -17,7 +17,7 @@ from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.race.pace import Pace
 from esbench.race.round import is_load
 from esbench.race.steps import PreparedRace, Steps
@@ -108,11 +108,11 @@ class Probing(Steps):
     def search(self) -> CapacitySearch:
         return self._found
 
-    def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+    def chosen(self, challenge: Challenge) -> Challenge:
         """Return the challenge up to the task: the tasks that do something once or end with their documents, those
         beside the task included, and then the task with those that run beside it in a closed loop."""
         number, self._task = _step_of(challenge, self.options.task, "--task")
-        _check(self._task, types, "--task")
+        _check(self._task, "--task")
         self._objectives, self.warnings = _objectives(self.options.objectives, self._task)
         self._found = replace(self._found, objectives=tuple(each.text for each in self._objectives))
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
@@ -122,12 +122,12 @@ class Probing(Steps):
                 f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
             )
         for task in self._beside:
-            _check(task, types, "--while")
+            _check(task, "--while")
         steps = challenge.steps[: number + 1]
-        before = tuple(kept for step in steps if (kept := _without_measured(step, types)).tasks)
+        before = tuple(kept for step in steps if (kept := _without_measured(step)).tasks)
         raced = {self._task.name, *self.options.beside, *(task.name for step in before for task in step.tasks)}
         others = (task for step in steps for task in step.tasks if task.name not in raced)
-        writing = [task.name for task in others if not types.of(task.operation).reads(task.operation.params)]
+        writing = [task.name for task in others if not kind_of(task.operation).reads(task.operation.params)]
         if writing:
             self.warnings += (_LEFT_OUT.format(first_of(writing, _MOST_NAMES)),)
         return replace(challenge, steps=(*before, self._closed()))
@@ -307,9 +307,9 @@ def _step_of(challenge: Challenge, name: str, option: str) -> tuple[int, Task]:
     raise UsageError(what, where=option, hint=did_you_mean(name, names))
 
 
-def _check(task: Task, types: OperationTypes, option: str) -> None:
+def _check(task: Task, option: str) -> None:
     """Raise a UsageError for a task that cannot be raced at any rate for any time."""
-    kind = types.of(task.operation)
+    kind = kind_of(task.operation)
     if not is_load(task, kind):
         what = f'task "{task.name}" does something once, and is no load'
         raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
@@ -350,11 +350,11 @@ def _fault(objective: Objective) -> tuple[str, str]:
     return what, 'say "p99.9<50ms" or "errors<0.1%"'
 
 
-def _without_measured(step: Step, types: OperationTypes) -> Step:
+def _without_measured(step: Step) -> Step:
     """Return a step with the tasks that make and fill indices: those that are no load, or may write and end."""
 
     def prepares(task: Task) -> bool:
-        kind, params = types.of(task.operation), task.operation.params
+        kind, params = kind_of(task.operation), task.operation.params
         return not is_load(task, kind) or (kind.ends(params) and not kind.reads(params))
 
     tasks = tuple(task for task in step.tasks if prepares(task))

@@ -9,10 +9,9 @@ from typing import Any
 
 from esbench.cluster.client import Cluster
 from esbench.cluster.replies import known_form
-from esbench.operations import OperationTypes
 from esbench.operations.answers import AnswerMapping, answer, asked, digest
 from esbench.operations.approximate import NotComparable
-from esbench.operations.base import TaskContext
+from esbench.operations.base import TaskContext, kind_of
 from esbench.operations.drawn import Exchanges, as_drawn
 
 ANSWER_LIMIT_S = 10.0  # for a task
@@ -49,12 +48,12 @@ def drawn_at(draw: Callable[[], Any]) -> Iterator[tuple[int, str | None, Any]]:
             return
 
 
-def http_questions(context: TaskContext, types: OperationTypes, cluster: Cluster) -> Sequence[AskedRequest]:
+def http_questions(context: TaskContext, cluster: Cluster) -> Sequence[AskedRequest]:
     """Return the requests of a task to ask a cluster, each once. Raises NotComparable if replies are not compared."""
     if context.params.get("headers"):
         raise NotComparable("its requests have headers of their own")
     mapping = AnswerMapping.of(context.params, context.where)
-    program = types.of(context.task.operation).compile(context)
+    program = kind_of(context.task.operation).compile(context)
     found: dict[tuple[str, bytes | None], AskedRequest] = {}
     try:
         script = as_drawn(program.client(0, b""))

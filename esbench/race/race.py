@@ -27,7 +27,7 @@ from esbench.load.hot import clock_ns
 from esbench.load.launcher import Launcher, LocalLauncher
 from esbench.load.messages import Stock, Target
 from esbench.model import DEFAULT_CLUSTER, Step
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.race.answers import ReadTasks
 from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.clusters import RacedClusters, no_such_cluster
@@ -59,7 +59,6 @@ from esbench.record.store import RaceFolder, RaceStore
 
 def run(
     options: RaceOptions,
-    types: OperationTypes,
     progress: Progress,
     listeners: Sequence[Listener] = (),
     node: EmbeddedEngine | None = None,
@@ -84,7 +83,7 @@ def run(
             coordinator = stack.enter_context(_coordinator(options, folder, epoch_ns))
             warnings += coordinator.warnings
             cluster = _raced_cluster(options, progress, folder, stack, node)
-            raced = _raced_track(options, cluster, types, progress, pace, steps)
+            raced = _raced_track(options, cluster, progress, pace, steps)
             targets = targets_of(options, raced, cluster)
             lock.claim([each.claim for each in targets])
             warnings += _checked(targets, options, pace)
@@ -102,12 +101,9 @@ def run(
             pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
             watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
             with cluster.telemetry(watched) as telemetry:
-                reads = ReadTasks(
-                    *(options, raced.types, target, stock),
-                    *(cluster, coordinator, folder, progress),
-                )
+                reads = ReadTasks(options, target, stock, cluster, coordinator, folder, progress)
                 load = _Load(
-                    *(interrupts, pace, steps, coordinator, target, stock, raced.types),
+                    *(interrupts, pace, steps, coordinator, target, stock),
                     *(recording, audience, telemetry, targets),
                 )
                 try:
@@ -125,7 +121,7 @@ def run(
         return folder.hide.part(recording.record)
 
 
-def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacedTrack:
+def look(options: RaceOptions, progress: Progress, steps: Steps | None = None) -> RacedTrack:
     """Return the track that a race with these options and steps would run.
 
     Nothing is started; an external cluster is asked for its version. Raises an EsbenchError for faults that can be
@@ -134,7 +130,7 @@ def look(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
     options = _knowing_secrets(options)
     with ExitStack() as stack:
         _of_workers(options)
-        cluster, raced = _reached(options, types, progress, stack, steps)
+        cluster, raced = _reached(options, progress, stack, steps)
         _checked(targets_of(options, raced, cluster), options, Pace())
         return raced
 
@@ -157,14 +153,14 @@ class RacePlan:
     warnings: tuple[str, ...] = ()
 
 
-def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps: Steps | None = None) -> RacePlan:
+def plan(options: RaceOptions, progress: Progress, steps: Steps | None = None) -> RacePlan:
     """Return what a race with these options and steps would do. Nothing is started, written or deleted.
 
     Raises an EsbenchError for faults of the options, the track or the cluster.
     """
     options = _knowing_secrets(options)
     with ExitStack() as stack:
-        cluster, raced = _reached(options, types, progress, stack, steps)
+        cluster, raced = _reached(options, progress, stack, steps)
         targets, refusal = targets_of(options, raced, cluster), None
         warnings = (*_of_workers(options), *raced.warnings)
         try:
@@ -174,18 +170,24 @@ def plan(options: RaceOptions, types: OperationTypes, progress: Progress, steps:
         deleted = tuple(dict.fromkeys(name for each in targets for name in each.deleted))
         found = tuple(index for each in targets for index in each.found())
         return RacePlan(
-            *(raced, cluster.info, cluster.needs_download, deleted),
-            *(found, cluster.health, refusal, warnings),
+            raced,
+            cluster.info,
+            cluster.needs_download,
+            deleted,
+            found=found,
+            health=cluster.health,
+            refusal=refusal,
+            warnings=warnings,
         )
 
 
 def _reached(
-    options: RaceOptions, types: OperationTypes, progress: Progress, stack: ExitStack, steps: Steps | None = None
+    options: RaceOptions, progress: Progress, stack: ExitStack, steps: Steps | None = None
 ) -> tuple[RaceTarget, RacedTrack]:
     """Return the cluster of a race that is only looked at, connected if it is external, and the race's track."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     cluster = _raced_cluster(options, progress, folder, stack)
-    return cluster, _raced_track(options, cluster, types, progress, Pace(), steps or Steps())
+    return cluster, _raced_track(options, cluster, progress, Pace(), steps or Steps())
 
 
 def _raced_cluster(
@@ -263,7 +265,7 @@ def _prepared(
     _refuse_missing_features(raced, target)
     _count_what_is_there(raced, cluster, coordinator)
     stock = raced.stock(documents)
-    for warning in too_fast(options, raced.challenge, raced.types, stock, recording.record.host_class):
+    for warning in too_fast(options, raced.challenge, stock, recording.record.host_class):
         progress.warn(warning)
         recording.warn(warning)
     return target, stock
@@ -299,19 +301,17 @@ def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coo
     )
 
 
-def _raced_track(
-    options: RaceOptions, cluster: RaceTarget, types: OperationTypes, progress: Progress, pace: Pace, steps: Steps
-) -> RacedTrack:
+def _raced_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, pace: Pace, steps: Steps) -> RacedTrack:
     """Load the track for the cluster's version. EsbenchError if the cluster or this host lacks what it needs."""
-    raced = RacedTrack(options, cluster.info, types, progress)
-    raced.take(steps.chosen(raced.challenge, raced.types))
+    raced = RacedTrack(options, cluster.info, progress)
+    raced.take(steps.chosen(raced.challenge))
     raced.warnings += steps.warnings
-    raced.challenge = pace.shaped(raced.challenge, raced.types)
+    raced.challenge = pace.shaped(raced.challenge)
     for task in raced.challenge.tasks:
         if task.cluster not in cluster.clusters:
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
-    cluster.require(raced.track, raced.challenge, raced.types)
-    check_clients(options, raced.challenge, raced.types)
+    cluster.require(raced.track, raced.challenge)
+    check_clients(options, raced.challenge)
     raced.check_sizes()
     return raced
 
@@ -326,7 +326,6 @@ class _Load:
     coordinator: Coordinator
     target: Target
     stock: Stock
-    types: OperationTypes
     recording: RecordWriter
     audience: Listener
     telemetry: StepTelemetry
@@ -335,7 +334,7 @@ class _Load:
     def run(self, number: int, step: Step) -> None:
         """Run a step. If it is cut short, keep what it measured before raising the error again."""
         self.interrupts.call_instead(self.coordinator.cancel)
-        with self.pace.step(step, self.types):
+        with self.pace.step(step):
             self._run(number, step)
 
     def _run(self, number: int, step: Step) -> None:
@@ -346,8 +345,13 @@ class _Load:
             following = Listeners((self.audience, TelemetryFeed(self.telemetry.pulse, step.tasks)))
         try:
             results = self.coordinator.run(
-                *(number, step, self.target, self.stock, self.types),
-                *(following, self.pace.begin, self.steps.enough),
+                number,
+                step,
+                self.target,
+                self.stock,
+                listener=following,
+                begin=self.pace.begin,
+                enough=self.steps.enough,
             )
             results = self.pace.end(results)
         except CutShort as ended:
@@ -500,7 +504,7 @@ def ran_beside(races: Sequence[str]) -> str:
 def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:
     """Raise an error, before anything runs, for an operation that its cluster lacks."""
     for task in raced.challenge.tasks:
-        if feature := raced.types.of(task.operation).feature:
+        if feature := kind_of(task.operation).feature:
             target.clusters[task.cluster].dialect.require(feature, f'task "{task.name}"')
 
 
@@ -508,7 +512,7 @@ def _count_what_is_there(raced: RacedTrack, clusters: RaceTarget, coordinator: C
     """Count documents that the race does not write itself, in each cluster whose operations compare counts."""
     for cluster, target in clusters.clusters.items():
         tasks = [task for task in raced.challenge.tasks if task.cluster == cluster]
-        traits = [raced.types.of(task.operation).traits for task in tasks]
+        traits = [kind_of(task.operation).traits for task in tasks]
         if not any(each.compares_counts for each in traits) or any(each.creates or each.deletes for each in traits):
             continue
         for name in raced.track.targets:

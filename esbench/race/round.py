@@ -22,8 +22,7 @@ from esbench.load.hot import clock_ns
 from esbench.measure.schedule import measured_period_s
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 from esbench.model import Challenge, Step, Task
-from esbench.operations import OperationTypes
-from esbench.operations.base import OperationType
+from esbench.operations.base import OperationType, kind_of
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.race.pace import Pace, T
 from esbench.record.model import RaceRecord, TaskResult
@@ -223,8 +222,8 @@ class _SidePace(Pace):
     def siblings(self) -> frozenset[str]:
         return frozenset(race for side, race in self._round.race_ids.items() if side != self._side)
 
-    def shaped(self, challenge: Challenge, types: OperationTypes) -> Challenge:
-        return shaped(challenge, types, self._round.pacing, len(self._round.sides))
+    def shaped(self, challenge: Challenge) -> Challenge:
+        return shaped(challenge, self._round.pacing, len(self._round.sides))
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -238,8 +237,8 @@ class _SidePace(Pace):
         self._round.pids[self._side] = pids
 
     @contextmanager
-    def step(self, step: Step, types: OperationTypes) -> Iterator[None]:
-        self._slicing = slicing(step, types, self._round.pacing)
+    def step(self, step: Step) -> Iterator[None]:
+        self._slicing = slicing(step, self._round.pacing)
         if self._slicing is not None:
             yield
             return
@@ -303,9 +302,9 @@ class SlicedCpu:
             self._used_s.append([nodes.cpu_s() for nodes in self._nodes])
 
 
-def slicing(step: Step, types: OperationTypes, pacing: Pacing) -> Slicing | None:
+def slicing(step: Step, pacing: Pacing) -> Slicing | None:
     """Return the slices of a step; None of a step without load, which is not sliced."""
-    kinds = [types.of(task.operation) for task in step.tasks]
+    kinds = [kind_of(task.operation) for task in step.tasks]
     if not any(map(is_load, step.tasks, kinds)):
         return None
     writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
@@ -328,25 +327,25 @@ def is_load(task: Task, kind: OperationType) -> bool:
     return task.is_time_based or requests > 1 or has_rate
 
 
-def shaped(challenge: Challenge, types: OperationTypes, pacing: Pacing, sides: int) -> Challenge:
+def shaped(challenge: Challenge, pacing: Pacing, sides: int) -> Challenge:
     """Return a challenge with the lengths that its tasks have when `sides` are raced at once, each in own time.
 
     A task that is no load, or ends with its documents, by its stages or with another task, is as long as it is. Any
     other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but
     `least_s` at least, in whole blocks of two slices.
     """
-    return replace(challenge, steps=tuple(_shaped_step(step, types, pacing, sides) for step in challenge.steps))
+    return replace(challenge, steps=tuple(_shaped_step(step, pacing, sides) for step in challenge.steps))
 
 
-def _shaped_step(step: Step, types: OperationTypes, pacing: Pacing, sides: int) -> Step:
-    slices = slicing(step, types, pacing)
+def _shaped_step(step: Step, pacing: Pacing, sides: int) -> Step:
+    slices = slicing(step, pacing)
     if slices is None:
         return step
-    return replace(step, tasks=tuple(_shaped(task, types, pacing, sides, slices.length_s) for task in step.tasks))
+    return replace(step, tasks=tuple(_shaped(task, pacing, sides, slices.length_s) for task in step.tasks))
 
 
-def _shaped(task: Task, types: OperationTypes, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
-    kind = types.of(task.operation)
+def _shaped(task: Task, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
+    kind = kind_of(task.operation)
     if task.schedule.stages or not is_load(task, kind):
         return task
     warmup_s = task.warmup_time_s or 0.0

@@ -12,9 +12,8 @@ from esbench.cluster.options import Host
 from esbench.errors import UsageError
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
-from esbench.operations import OperationTypes
 from esbench.operations.approximate import NotComparable
-from esbench.operations.base import TaskContext
+from esbench.operations.base import TaskContext, kind_of
 from esbench.race.cluster import RaceTarget, WatchedRace
 from esbench.race.options import RaceOptions
 from esbench.race.questions import AskedRequest
@@ -44,10 +43,10 @@ class RacedServer(RaceTarget):
         """Raises UsageError: only requests of the track are sent."""
         raise UsageError("an HTTP server is asked nothing but the track's requests", where=f"--pipeline={HTTP}")
 
-    def require(self, track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+    def require(self, track: Track, challenge: Challenge) -> None:
         """Raise a UsageError for a task that asks for more than an HTTP server."""
         for task in challenge.tasks:
-            if not operations.of(task.operation).traits.any_server:
+            if not kind_of(task.operation).traits.any_server:
                 what = f'task "{task.name}" ({task.operation.type}) is for Elasticsearch'
                 raise UsageError(what, where=f"--pipeline={HTTP}", hint="leave the option out, or the task")
 
@@ -66,7 +65,7 @@ class RacedServer(RaceTarget):
         """Return a telemetry that watches nothing."""
         return Telemetry(None, (), (), race.clock, lambda device, reading, time_s: None)
 
-    def questions(self, context: TaskContext, types: OperationTypes) -> Sequence[AskedRequest]:
+    def questions(self, context: TaskContext) -> Sequence[AskedRequest]:
         """Raise NotComparable: the form of replies is not known."""
         raise NotComparable("an HTTP server's replies have no known form")
 

@@ -21,8 +21,8 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.model import Challenge
-from esbench.operations import OperationTypes
-from esbench.operations.base import Target
+from esbench.operations import builtin_operations
+from esbench.operations.base import Target, kind_of
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.interleaving import Place, order, order_at_once
 from esbench.race.interrupts import Interrupts
@@ -131,18 +131,19 @@ def begins_cold(sides: Collection[RaceOptions]) -> bool:
     return any(not options.hosts for options in sides)
 
 
-def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool:
+def makes_indices_anew(challenge: Challenge) -> bool:
     """True if the challenge creates its indices, so that a race does not depend on those of earlier races.
 
     Raises UsageError if it creates a kind of target (indices, data streams ...) and has no operation that deletes that
     kind: its second race would fail.
     """
-    types = [operations.of(task.operation) for task in challenge.tasks]
+    types = [kind_of(task.operation) for task in challenge.tasks]
     creating = {kind.traits.creates: kind.name for kind in types}
     deleted = {kind.traits.deletes for kind in types}
     for target in get_args(Target):
         if target in creating and target not in deleted:
-            deleting = " or ".join(name for name in operations if operations.get(name).traits.deletes == target)
+            every = builtin_operations()
+            deleting = " or ".join(name for name in every if every.get(name).traits.deletes == target)
             raise UsageError(
                 f'challenge "{challenge.name}" has {creating[target]} without {deleting}: the second race would find '
                 "the first one's",
@@ -152,9 +153,9 @@ def makes_indices_anew(challenge: Challenge, operations: OperationTypes) -> bool
     return any(kind.traits.creates for kind in types)
 
 
-def may_write(challenge: Challenge, operations: OperationTypes) -> bool:
+def may_write(challenge: Challenge) -> bool:
     """True unless all tasks of the challenge are known to read, or administer what is there."""
-    of_tasks = ((operations.of(task.operation), task.operation) for task in challenge.tasks)
+    of_tasks = ((kind_of(task.operation), task.operation) for task in challenge.tasks)
     return any(
         not kind.traits.administrative and (operation.python == "runner" or not kind.reads(operation.params))
         for kind, operation in of_tasks

@@ -9,7 +9,6 @@ from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator
 from esbench.load.messages import Stock, Target
 from esbench.model import Challenge, Step
-from esbench.operations import OperationTypes
 from esbench.race.cluster import RaceTarget
 from esbench.record.capacity import CapacitySearch
 
@@ -29,7 +28,7 @@ class Steps(Listener):
 
     warnings: tuple[str, ...] = ()  # about what `chosen` has left out
 
-    def chosen(self, challenge: Challenge, types: OperationTypes) -> Challenge:
+    def chosen(self, challenge: Challenge) -> Challenge:
         """Return the challenge with the tasks that the race may run. EsbenchError if it lacks one that must be."""
         return challenge
 

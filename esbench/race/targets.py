@@ -9,6 +9,7 @@ from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
 from esbench.model import DEFAULT_CLUSTER, Step, Task
+from esbench.operations.base import kind_of
 from esbench.race.cluster import RaceTarget
 from esbench.race.confinement import refuse_names_of_others
 from esbench.race.options import RaceOptions
@@ -143,7 +144,7 @@ class ClusterTargets:
     def _deleted_by(self, task: Task, *, streams: bool) -> tuple[str, ...]:
         if task.operation.python:
             return ()
-        kind = self._raced.types.of(task.operation)
+        kind = kind_of(task.operation)
         try:
             deleted = kind.deleted_by(task.operation.params, self._raced.track)
         except TrackError:
@@ -151,7 +152,7 @@ class ClusterTargets:
         return deleted if (kind.traits.deletes == "data-stream") is streams else ()
 
     def _may_make(self, task: Task) -> bool:
-        traits = self._raced.types.of(task.operation).traits
+        traits = kind_of(task.operation).traits
         return bool(task.operation.python or traits.creates or traits.sends_corpora)
 
     def _identities(self, names: Iterable[str]) -> dict[str, IndexIdentity]:
@@ -168,7 +169,7 @@ class ClusterTargets:
         for step in self._raced.challenge.steps[:1]:
             for task in (task for task in step.tasks if task.cluster == self._name):
                 index = task.operation.params.get("index")
-                waits = not task.operation.python and self._raced.types.of(task.operation).traits.waits_for_status
+                waits = not task.operation.python and kind_of(task.operation).traits.waits_for_status
                 if not waits or len(step.tasks) > 1 or not isinstance(index, str) or set(index) & set("*,_"):
                     continue
                 if not self._identities([index]):

@@ -13,7 +13,6 @@ from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
 from esbench.load.messages import Stock
 from esbench.model import Challenge, Track
-from esbench.operations import OperationTypes
 from esbench.operations.assertions import without_assertions
 from esbench.race.corpora import CorpusJobs, DocumentFiles
 from esbench.race.loading import load_with_python
@@ -34,17 +33,16 @@ class RacedTrack:
 
     track: Track
     challenge: Challenge
-    types: OperationTypes
     warnings: tuple[str, ...]
     capacity: KnownCapacity | None = None  # of which rates were percents
     disk_needs: tuple[DiskNeed, ...] = ()
 
-    def __init__(self, options: RaceOptions, info: ClusterInfo, types: OperationTypes, progress: Progress) -> None:
+    def __init__(self, options: RaceOptions, info: ClusterInfo, progress: Progress) -> None:
         self._options = options
         self._progress = progress
-        self._load(info, types)
+        self._load(info)
 
-    def _load(self, info: ClusterInfo, types: OperationTypes) -> None:
+    def _load(self, info: ClusterInfo) -> None:
         options = self._options
         context = RenderContext(
             params={name: _plain(value) for name, value in options.track_params.items()},
@@ -56,7 +54,6 @@ class RacedTrack:
         loaded = load_with_python(
             options.track_path,
             context,
-            types,
             options.home,
             test_mode=options.test_mode,
             install_dependencies=options.install_dependencies,
@@ -64,19 +61,18 @@ class RacedTrack:
             progress=self._progress,
             raced=options.challenge or "",
         )
-        self.types = loaded.types
         track, self._own_code = loaded.processed(choose_challenge(loaded.track, options.challenge).name)
         if self._own_code is not None:
             self._own_code.validate()
         challenge = choose_challenge(track, options.challenge)
         challenge = select_tasks(challenge, options.include_tasks, options.exclude_tasks)
-        check_indices(track, challenge, self.types)
+        check_indices(track, challenge)
         if not options.enable_assertions:
             challenge = without_assertions(challenge)
-        self.warnings = (*track.warnings, *warnings_of(track, challenge, self.types))
+        self.warnings = (*track.warnings, *warnings_of(track, challenge))
         self.track, self.challenge = track, with_shared_clients(challenge)
         for step in self.challenge.steps:
-            refuse_endless(step, self.types)
+            refuse_endless(step)
 
     def take(self, challenge: Challenge) -> None:
         """Race this challenge of the track. Its rates in percent become those that they are of `capacity`.
@@ -125,7 +121,6 @@ class RacedTrack:
             corpus_cache="unpack" if options.is_sql else options.corpus_cache,
             synthetic_documents=options.synthetic_documents,
             test_mode=options.test_mode,
-            types=self.types,
             progress=self._progress,
         )
 

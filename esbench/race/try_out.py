@@ -16,7 +16,7 @@ from esbench.load.messages import Target
 from esbench.load.transport import ask, header_lines
 from esbench.measure.verdict import Verdict
 from esbench.model import Challenge, Step, Task
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.operations.drawn import Exchanges
 from esbench.race.options import RaceOptions
 from esbench.race.steps import PreparedRace, Steps
@@ -62,7 +62,6 @@ class TryOut(Steps):
     def __init__(
         self,
         options: RaceOptions,
-        types: OperationTypes,
         progress: Progress,
         *,
         goes_on: Callable[[Sequence[Tried]], bool],
@@ -71,7 +70,7 @@ class TryOut(Steps):
         is_raced: bool = True,
         duration_s: float | None = None,
     ) -> None:
-        self._options, self._types, self._progress = options, types, progress
+        self._options, self._progress = options, progress
         self._goes_on, self._valid, self._is_tried, self._is_raced = goes_on, valid, is_tried, is_raced
         self._duration_s = duration_s
         self._ends_s = float("inf")
@@ -108,7 +107,7 @@ class TryOut(Steps):
             before=coordinator.ledger,
             ledger=ledger,
         )
-        program = self._types.of(task.operation).compile(context)
+        program = kind_of(task.operation).compile(context)
         tried: list[Tried] = []
         try:
             made = program.client(0, header_lines(target.hosts[0], target.options))

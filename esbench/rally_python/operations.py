@@ -34,11 +34,13 @@ class TrackOperationTypes(OperationTypes):
         for name in types:
             self.add(name, types.get(name))
 
-    def of(self, operation: Operation) -> OperationType:
+    def bind(self, operation: Operation) -> Operation:
         if operation.python == RUNNER:
-            return PythonRunner(operation.type, self, self._code)
-        kind = super().of(operation)
-        return DrawnParameters(kind, self._code) if operation.python == SOURCE else kind
+            known = self.get(operation.type) if operation.type in self else None
+            return replace(operation, kind=PythonRunner(operation.type, known, self._code))
+        if operation.python == SOURCE:
+            return replace(operation, kind=DrawnParameters(self.get(operation.type), self._code))
+        return super().bind(operation)
 
 
 class PythonRunner(OperationType):
@@ -50,10 +52,11 @@ class PythonRunner(OperationType):
 
     doc = "Runs a runner that the track registers."
 
-    def __init__(self, name: str, types: OperationTypes, code: TrackCode | None) -> None:
+    def __init__(self, name: str, known: OperationType | None, code: TrackCode | None) -> None:
+        """`known`: the operation type of that name, None without one."""
         self.name = name
-        known = types.get(name).traits if name in types else replace(MEASURED, load=None)
-        self.traits = replace(known, administrative=False, load=known.load or None)
+        traits = replace(MEASURED, load=None) if known is None else known.traits
+        self.traits = replace(traits, administrative=False, load=traits.load or None)
         self._code = code
 
     def check_rate(self, rate: Rate, params: Mapping[str, Any], where: str) -> None:

@@ -148,7 +148,7 @@ class BuiltinRunner(Runner):
         context = _context()
         kind = context.code.operations.get(self.name, context.where)
         kind.check(params, context.where)
-        program = kind.compile(context.alone(Operation(self.name, self.name, params), slot=0))
+        program = kind.compile(context.alone(Operation(self.name, self.name, params, kind=kind), slot=0))
         try:
             verdict = await _run(program.client(0, b""), EsSession(es))
         finally:

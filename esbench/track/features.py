@@ -8,7 +8,7 @@ from typing import Any
 from esbench.cluster.field_types import feature_of, misspelt
 from esbench.errors import LackedFeatureError, TrackError
 from esbench.model import Challenge, Index, Need, Templates, Track
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.track.document import DocumentNode
 
 LANGUAGE_ANALYZERS = "language-analyzers"
@@ -32,7 +32,7 @@ _NOWHERE = "no distribution of esbench list distributions has it: race a cluster
 _ANALYZERS = ("analyzer", "search_analyzer", "search_quote_analyzer", "tokenizer", "filter")
 
 
-def needs_of(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, Need]:
+def needs_of(track: Track, challenge: Challenge) -> dict[str, Need]:
     """Return what a challenge needs of a node, by feature, sorted: the track's needs, and those of its operations.
 
     The track's are the features that it declares and those of its index bodies and templates; an operation's are those
@@ -40,7 +40,7 @@ def needs_of(track: Track, challenge: Challenge, operations: OperationTypes) -> 
     """
     found = {need.feature: need for need in track.needs}
     for task in challenge.tasks:
-        kind = operations.of(task.operation)
+        kind = kind_of(task.operation)
         of_type = {*kind.traits.node_features, *((kind.feature.node,) if kind.feature and kind.feature.node else ())}
         for feature in of_type:
             what = f'the operation type "{kind.name}" of the task "{task.name}"'
@@ -60,13 +60,13 @@ def lacked(missing: Sequence[Need], node: str, able: Sequence[str]) -> LackedFea
     return LackedFeatureError(what, where=first.where, hint=hint)
 
 
-def nodes_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> int:
+def nodes_needed(track: Track, challenge: Challenge) -> int:
     """Return the number of data nodes that a challenge needs: if it waits for green, one for each copy of a shard.
 
     The copies are those of the index or template with the most replicas. Without such a wait, one node.
     """
     waits = any(
-        operations.of(task.operation).traits.waits_for_status
+        kind_of(task.operation).traits.waits_for_status
         and str((task.operation.params.get("request-params") or {}).get("wait_for_status")).lower() == "green"
         for task in challenge.tasks
     )

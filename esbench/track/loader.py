@@ -102,12 +102,12 @@ def load_track(
     challenges = _challenges(node, builder, raced)
     if renderer.context.build_flavor == "serverless":
         of = renderer.context.distribution
-        challenges = tuple(for_serverless(challenge, operation_types, of) for challenge in challenges)
+        challenges = tuple(for_serverless(challenge, of) for challenge in challenges)
     builder.refuse_unknown_types()
     corpora = _corpora(node, indices or data_streams, faults, _needs_corpora(builder, challenges, raced))
     if test_mode:
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
-        challenges = tuple(testmode.shrink_challenge(challenge, operation_types) for challenge in challenges)
+        challenges = tuple(testmode.shrink_challenge(challenge) for challenge in challenges)
     return Track(
         name=name,
         path=path,
@@ -338,7 +338,7 @@ def _needs_corpora(builder: TaskBuilder, challenges: Sequence[Challenge], raced:
     tasks, variables = chosen[0].tasks, builder.variables
     if any(task.operation.python for task in tasks):
         return lambda name: True
-    return lambda name: any(name in corpora_of(task, (name,), variables, builder.operation_types) for task in tasks)
+    return lambda name: any(name in corpora_of(task, (name,), variables) for task in tasks)
 
 
 def _corpora(

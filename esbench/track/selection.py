@@ -8,7 +8,7 @@ from dataclasses import replace
 from esbench.errors import UsageError, did_you_mean
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Corpus, Step, Task, Track, Variable
-from esbench.operations import OperationTypes
+from esbench.operations.base import kind_of
 from esbench.operations.parameters import flag
 from esbench.requests.templates import variables_in
 from esbench.track.tasks import RUN_ON_SERVERLESS
@@ -51,7 +51,7 @@ def select_tasks(challenge: Challenge, include: Sequence[str], exclude: Sequence
     return replace(challenge, steps=steps)
 
 
-def for_serverless(challenge: Challenge, types: OperationTypes, distribution: str) -> Challenge:
+def for_serverless(challenge: Challenge, distribution: str) -> Challenge:
     """Return the challenge without tasks that a serverless service of this distribution refuses.
 
     Left out are those with run-on-serverless: false, themselves or in their operation, and, unless that is true, those
@@ -62,7 +62,8 @@ def for_serverless(challenge: Challenge, types: OperationTypes, distribution: st
         said = str(task.params.get(RUN_ON_SERVERLESS, task.operation.params.get(RUN_ON_SERVERLESS))).lower()
         if said in ("true", "false") or task.operation.python:
             return said != "false"
-        return task.operation.type not in types or distribution not in types.of(task.operation).traits.not_on_serverless
+        kind = task.operation.kind  # None of an unknown type, which is refused if the task stays
+        return kind is None or distribution not in kind_of(task.operation).traits.not_on_serverless
 
     steps = tuple(kept for step in challenge.steps if (kept := _filtered(step, stays)) is not None)
     left_out = tuple(task.name for task in challenge.tasks if not stays(task))
@@ -98,39 +99,37 @@ def _matcher(text: str, challenge: Challenge, where: str) -> Callable[[Task], bo
     return lambda task: wanted in names(task)
 
 
-def corpora_needed(track: Track, challenge: Challenge, operations: OperationTypes) -> tuple[Corpus, ...]:
+def corpora_needed(track: Track, challenge: Challenge) -> tuple[Corpus, ...]:
     """Return the corpora whose documents a challenge's tasks send or draw from; the others need not be there."""
     names = _names(track)
-    needed = {name for task in challenge.tasks for name in corpora_of(task, names, track.variables, operations)}
+    needed = {name for task in challenge.tasks for name in corpora_of(task, names, track.variables)}
     return tuple(corpus for corpus in track.corpora if corpus.name in needed)
 
 
-def corpora_of(
-    task: Task, corpora: Collection[str], variables: Sequence[Variable], operations: OperationTypes
-) -> set[str]:
+def corpora_of(task: Task, corpora: Collection[str], variables: Sequence[Variable]) -> set[str]:
     """Return the names of the corpora that a task sends or draws from.
 
     `corpora` are the names of all those of the track, `variables` are the track's.
     """
-    return _drawn(task, corpora, variables, operations) | _sent(task, corpora, operations)
+    return _drawn(task, corpora, variables) | _sent(task, corpora)
 
 
-def read_out_of_order(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
+def read_out_of_order(track: Track, challenge: Challenge) -> dict[str, str]:
     """Return the corpora of which a task does not just send each file once from its beginning.
 
     The keys are names of corpora, the values the first such task as text: 'task "index"'.
     """
     found: dict[str, str] = {}
     for task in challenge.tasks:
-        names = _drawn(task, _names(track), track.variables, operations)
-        if not _is_pass(task, operations):
-            names |= _sent(task, _names(track), operations)
+        names = _drawn(task, _names(track), track.variables)
+        if not _is_pass(task):
+            names |= _sent(task, _names(track))
         for name in names:
             found.setdefault(name, f'task "{task.name}"')
     return found
 
 
-def measured_before(track: Track, challenge: Challenge, operations: OperationTypes) -> dict[str, str]:
+def measured_before(track: Track, challenge: Challenge) -> dict[str, str]:
     """Return the corpora whose documents' sizes a target rate in bytes depends on.
 
     The keys are names of corpora, the values the first such rate as text: 'the target rate of task "index"'.
@@ -138,17 +137,17 @@ def measured_before(track: Track, challenge: Challenge, operations: OperationTyp
     found: dict[str, str] = {}
     for task in challenge.tasks:
         if any(rate.unit == "MB" for rate in rates(task.schedule)):
-            for name in _sent(task, _names(track), operations):
+            for name in _sent(task, _names(track)):
                 found.setdefault(name, f'the target rate of task "{task.name}"')
     return found
 
 
-def _is_pass(task: Task, operations: OperationTypes) -> bool:
+def _is_pass(task: Task) -> bool:
     """Return True for a task that sends its documents in the order of their files and ends with them."""
     params = task.operation.params
     return (
         not task.operation.python
-        and operations.of(task.operation).traits.in_file_order
+        and kind_of(task.operation).traits.in_file_order
         and not task.schedule.custom
         and not params.get("conflicts")
         and not flag(params.get("looped"))
@@ -159,21 +158,21 @@ def _names(track: Track) -> tuple[str, ...]:
     return tuple(corpus.name for corpus in track.corpora)
 
 
-def _drawn(task: Task, corpora: Collection[str], variables: Sequence[Variable], operations: OperationTypes) -> set[str]:
+def _drawn(task: Task, corpora: Collection[str], variables: Sequence[Variable]) -> set[str]:
     """Return the names of the corpora that a task's variables draw documents from."""
     operation = task.operation
     declared = (*variables, *operation.variables)
     sources = {v.name: v.params.get("corpus") for v in declared if v.type == "corpus-document"}
     used = set(variables_in(operation.params))
     if not operation.python:
-        used |= set(operations.of(operation).names(operation.params).values())
+        used |= set(kind_of(operation).names(operation.params).values())
     found: set[str] = set()
     for name in used & sources.keys():
         found |= {str(sources[name])} if sources[name] else set(corpora)
     return found
 
 
-def _sent(task: Task, corpora: Collection[str], operations: OperationTypes) -> set[str]:
+def _sent(task: Task, corpora: Collection[str]) -> set[str]:
     """Return the names of the corpora whose documents a task sends, or may send.
 
     Of a task with Python code of the track, those that its parameters name, if any do.
@@ -182,7 +181,7 @@ def _sent(task: Task, corpora: Collection[str], operations: OperationTypes) -> s
     if task.operation.python:
         if "corpora" not in params:
             return set()
-    elif not operations.of(task.operation).traits.sends_corpora or params.get("body") is not None:
+    elif not kind_of(task.operation).traits.sends_corpora or params.get("body") is not None:
         return set()
     named = params.get("corpora") or params.get("corpus")
     names = [named] if isinstance(named, str) else named
@@ -202,11 +201,11 @@ def _widest(challenge: Challenge) -> int:
     return max((step.width for step in challenge.steps), default=1)
 
 
-def warnings_of(track: Track, challenge: Challenge, operations: OperationTypes) -> Iterator[str]:
+def warnings_of(track: Track, challenge: Challenge) -> Iterator[str]:
     """Yield a sentence for each task and `parallel` of a challenge that does not do what its author may expect."""
     for task in challenge.tasks:
         if not task.operation.python:
-            kind = operations.of(task.operation)
+            kind = kind_of(task.operation)
             if why := kind.idleness(task.operation.params, track.templates):
                 yield f'task "{task.name}": {why}'
     if challenge.left_out:
@@ -228,9 +227,9 @@ def _wide_steps(challenge: Challenge) -> Iterator[str]:
             )
 
 
-def check_indices(track: Track, challenge: Challenge, operations: OperationTypes) -> None:
+def check_indices(track: Track, challenge: Challenge) -> None:
     """Raise a TrackError for a task that has to name one of the track's indices, and does not."""
     for task in challenge.tasks:
         if not task.operation.python:
-            kind, where = operations.of(task.operation), f'{track.path}: task "{task.name}"'
+            kind, where = kind_of(task.operation), f'{track.path}: task "{task.name}"'
             kind.check_index(task.operation.params, track.indices or track.data_streams, where)

@@ -14,6 +14,8 @@ from esbench.errors import EsbenchError, TrackError, did_you_mean, nearest
 from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Step, Task, Variable
+from esbench.operations.base import kind_of
+from esbench.operations.parameters import COMMON
 from esbench.requests import templates
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
@@ -106,6 +108,7 @@ class TaskBuilder:
         with self.faults.apart():
             operation = self._of_python(node, operation)
             if operation.python == "runner" or operation.type in self.operation_types:
+                operation = self.operation_types.bind(operation)
                 self._check(node, operation)
                 self.unjudged.discard(node.path)
             elif not self.lacks_code:
@@ -113,10 +116,8 @@ class TaskBuilder:
         return operation
 
     def _check(self, node: DocumentNode, operation: Operation) -> None:
-        from esbench.operations.parameters import COMMON
-
         label = f'operation "{operation.name}"'
-        kind = self.operation_types.of(operation)
+        kind = kind_of(operation)
         declared = (*self.variables, *operation.variables)
         known = {variable.name for variable in declared} | {*kind.names(operation.params)}
         try:
@@ -281,7 +282,7 @@ class TaskBuilder:
 
     def _tolerate_unknown_keys(self, node: DocumentNode, task: Task) -> None:
         type_ = task.operation.type
-        of_operation = self.operation_types.of(task.operation).parameters if type_ in self.operation_types else ()
+        of_operation = self.operation_types.get(type_).parameters if type_ in self.operation_types else ()
         for key in task.params:
             if key == RUN_ON_SERVERLESS or _COMMENT.match(key):
                 continue
@@ -294,7 +295,7 @@ class TaskBuilder:
             if rate.unit == PERCENT:  # of requests, which every operation counts
                 continue
             try:
-                self.operation_types.of(task.operation).check_rate(rate, task.operation.params, "")
+                kind_of(task.operation).check_rate(rate, task.operation.params, "")
             except EsbenchError as error:
                 place = next(node[key] for key in ("stages", "target-throughput") if node.find(key) is not None)
                 raise place.failed(error) from None

@@ -6,13 +6,11 @@ Target rates stay (with at most a second between requests), so that open loops a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from esbench.model import Challenge, Corpus, Documents, Schedule, Task
+from esbench.operations.base import kind_of
 from esbench.units import PERCENT, Rate
-
-if TYPE_CHECKING:
-    from esbench.operations import OperationTypes
 
 DOCUMENTS = 1000
 TIME_PERIOD_S = 3.0
@@ -27,13 +25,13 @@ def shrink_corpus(corpus: Corpus) -> Corpus:
     return replace(corpus, documents=tuple(_shrink_documents(part) for part in corpus.documents))
 
 
-def shrink_challenge(challenge: Challenge, types: OperationTypes) -> Challenge:
+def shrink_challenge(challenge: Challenge) -> Challenge:
     """Limit the length of every task, and the gaps between its requests.
 
     At most 1 s of warmup, 3 s or 100 requests (one per client, if those are more), as many iterations per client as
     there are clients, and 1 s between requests.
     """
-    steps = (replace(step, tasks=tuple(_shrink_task(task, types) for task in step.tasks)) for step in challenge.steps)
+    steps = (replace(step, tasks=tuple(_shrink_task(task) for task in step.tasks)) for step in challenge.steps)
     return replace(challenge, steps=tuple(steps))
 
 
@@ -43,10 +41,10 @@ def _shrink_documents(part: Documents) -> Documents:
     return replace(part, document_count=DOCUMENTS, sample=None if part.generate is not None else DOCUMENTS)
 
 
-def _shrink_task(task: Task, types: OperationTypes) -> Task:
+def _shrink_task(task: Task) -> Task:
     warmup_s = _at_most(task.warmup_time_s, WARMUP_S)
     think_s, spread = min(task.think_time_s, GAP_S), task.think_spread
-    units = types.of(task.operation).units_per_request(task.operation.params)
+    units = kind_of(task.operation).units_per_request(task.operation.params)
     return replace(
         task,
         warmup_iterations=_at_most(task.warmup_iterations, 1 if task.requests else task.clients),

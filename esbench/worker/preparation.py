@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ from esbench.load.messages import Assignment, Prepare, Stock, Target
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Task
-from esbench.operations import OperationTypes
-from esbench.operations.base import TaskContext
+from esbench.operations import builtin_operations
+from esbench.operations.base import TaskContext, kind_of
 from esbench.operations.parameters import seconds
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import RequestFailed
@@ -38,8 +39,8 @@ _RETRY_S = 0.1  # while a step that begins has no host
 class Preparation:
     """The maker of task shares in one process; it keeps the Python part of the track that it imports for them."""
 
-    def __init__(self, types: OperationTypes) -> None:
-        self._types = types
+    def __init__(self) -> None:
+        self._types = builtin_operations()
         self._inbox = Inbox()
         self._plugins: Plugins | None = None
 
@@ -56,7 +57,8 @@ class Preparation:
     async def _share(
         self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger, python: WorkerPart | None
     ) -> TaskShare:
-        task = assignment.task
+        types = self._types if python is None else python.types
+        task = replace(assignment.task, operation=types.bind(assignment.task.operation))
         target = message.target.clusters[task.cluster]
         context = context_of(
             task,
@@ -95,8 +97,7 @@ class Preparation:
             from esbench.sql.operations import program_of
 
             return program_of, partial(SqlClient, options=target.options)
-        types, client_for = (self._types, client_of) if python is None else (python.types, python.client)
-        return (lambda context: types.of(context.task.operation).compile(context)), client_for
+        return _program_of, client_of if python is None else python.client
 
     def _python_of(self, message: Prepare) -> WorkerPart | None:
         """Return the Python part of the track, imported once in this process; None for a track without one."""
@@ -106,6 +107,10 @@ class Preparation:
 
         self._plugins = self._plugins or import_plugins(view)
         return WorkerPart(self._plugins, view, self._types, message.target)
+
+
+def _program_of(context: TaskContext) -> Program:
+    return kind_of(context.task.operation).compile(context)
 
 
 def context_of(

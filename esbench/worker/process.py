@@ -43,7 +43,6 @@ from esbench.measure.precise_timer import Alarm
 from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import ASSERTION, Verdict
 from esbench.model import Task
-from esbench.operations import OperationTypes, builtin_operations
 from esbench.operations.indices import ASSERTION_FAILED
 from esbench.requests.ledger import Ledger
 from esbench.units import format_duration
@@ -58,12 +57,12 @@ _RETRY_S = 0.1  # while a step that begins has no host
 class Worker:
     """A load worker: prepares and runs the steps that the coordinator asks for, one at a time."""
 
-    def __init__(self, number: int, pipe: Pipe, outbox: Outbox, types: OperationTypes) -> None:
+    def __init__(self, number: int, pipe: Pipe, outbox: Outbox) -> None:
         """Create a worker that reads from `pipe` and sends through `outbox`."""
         self._number = number
         self._pipe = pipe
         self._outbox = outbox
-        self._preparation = Preparation(types)
+        self._preparation = Preparation()
         self._prepared: Prepare
         self._shares: Sequence[TaskShare] = ()
         self._hosts: dict[str, Hosts] = {}  # by cluster
@@ -374,7 +373,7 @@ def main() -> None:
     raise_limit()
     fd, number = int(sys.argv[1]), int(sys.argv[2])
     with socket.socket(fileno=fd) as sock, Pipe(os.dup(fd)) as pipe:
-        worker = Worker(number, pipe, Outbox(sock), builtin_operations())
+        worker = Worker(number, pipe, Outbox(sock))
         _event_loop_runner()(worker.run())
 
 

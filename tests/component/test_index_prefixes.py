@@ -16,7 +16,6 @@ from esbench.comparison.compare import compare
 from esbench.comparison.model import Side
 from esbench.errors import RaceError
 from esbench.events.progress import Progress
-from esbench.operations import builtin_operations
 from esbench.race.options import RaceOptions
 from esbench.race.race import look
 
@@ -85,10 +84,10 @@ def test_a_race_beside_another_side_deletes_only_what_has_its_prefix(
     null_server: NullServerFactory, races: Races, on_hosts: bool
 ) -> None:
     ours = options(races, null_server().url if on_hosts else "")
-    look(ours, builtin_operations(), Progress())
+    look(ours, Progress())
     for deleted in ("*", "_all", "side2-orders", "side1-orders,side2-*"):
         write_track(races, deleted)
         name = deleted.rpartition(",")[2]
         with pytest.raises(RaceError, match=re.escape(f'the track: "{name}" does not begin with the index_prefix')):
-            look(ours, builtin_operations(), Progress())
-        look(replace(ours, other_prefixes=(), replace_indices=True), builtin_operations(), Progress())  # alone, it may
+            look(ours, Progress())
+        look(replace(ours, other_prefixes=(), replace_indices=True), Progress())  # alone, it may

@@ -15,7 +15,6 @@ from esbench.cluster.client import Cluster
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.events.progress import Progress
-from esbench.operations import builtin_operations
 from esbench.race.options import RaceOptions
 from esbench.race.race import run
 from esbench.telemetry import Chosen, cluster_state
@@ -118,7 +117,7 @@ def test_a_race_on_a_shared_node_names_no_slow_logs_as_its_own(
     options = RaceOptions(
         races.home, "one", races.track, include_tasks=("create-index", "closed"), telemetry=(slowlog,), answers=False
     )
-    record = run(options, builtin_operations(), Progress(), node=SharedNode(null_server({"rules": [rule]}).url))
+    record = run(options, Progress(), node=SharedNode(null_server({"rules": [rule]}).url))
     assert record.status == "complete", record.failure
     told = record.telemetry["slowlog"]
     assert (told["entries"], told["files"]) == ({"query": 0, "fetch": 0, "index": 0}, [])

@@ -38,15 +38,15 @@ async def run() -> None:
     hosts, options = parse_hosts([{url!r}])
     target = Target(resolve(hosts), options, Dialect("elasticsearch", (7, 17)))
     stock = Stock(indices=(Index("orders"),))
-    types, ended = builtin_operations(), asyncio.Event()
+    bind, ended = builtin_operations().bind, asyncio.Event()
     tasks = (
-        Task("template", Operation("template", "get", {{"id": "1"}}), iterations=5),
-        Task("script", Operation("script", "refresh"), iterations=5),
+        Task("template", bind(Operation("template", "get", {{"id": "1"}})), iterations=5),
+        Task("script", bind(Operation("script", "refresh")), iterations=5),
     )
-    shares = deal(Step(tasks), [[0]], types, stock)[0]
+    shares = deal(Step(tasks), [[0]], stock)[0]
     message = Prepare(0, shares, target, stock, seed=1, race_id="r", abort_on_error=True, ledger=Ledger())
     reached = Hosts(target.hosts, options, lost=print, back=print)
-    for share in await Preparation(types).shares(message, {{"default": reached}}, Ledger()):
+    for share in await Preparation().shares(message, {{"default": reached}}, Ledger()):
         ended.clear()
         share.set_up(WholeTime(clock_ns()), 1, ended.set, print)
         share.begun = True

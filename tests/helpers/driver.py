@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from bound import bound_operation
+
 from esbench.cluster.addresses import Lookup, look_up, resolve
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, parse_hosts
@@ -20,9 +22,8 @@ from esbench.load.messages import Stock, Target
 from esbench.load.step_state import Observer
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
-from esbench.model import Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task, Variable
+from esbench.model import Corpus, Documents, Index, Schedule, Stage, Step, Task, Variable
 from esbench.null_server import NullServer
-from esbench.operations import builtin_operations
 from esbench.record.model import HostEvent, TaskResult
 from esbench.units import parse_rate
 
@@ -47,7 +48,7 @@ def task(
         ramp_up_s=ramp_up_s,
     )
     name = keys.pop("name", kind)
-    operation = Operation(name, kind, params or {}, variables=(ANY_ID,))
+    operation = bound_operation(name, kind, params or {}, variables=(ANY_ID,))
     return Task(name, operation, schedule=schedule, **keys)
 
 
@@ -123,7 +124,6 @@ class Driver:
             race_id="test",
             drain_s=drain_s,
         )
-        self._types = builtin_operations()
         self._stack = ExitStack()
         self._steps = 0
 
@@ -158,7 +158,7 @@ class Driver:
         step = Step(tasks, clients=clients, completed_by=by)
         heard = self.heard = _Heard(observe or self._keep, self.events.append)
         try:
-            results = self.coordinator.run(self._steps - 1, step, target, stock, self._types, heard, begin)
+            results = self.coordinator.run(self._steps - 1, step, target, stock, heard, begin)
         except CutShort as cut:
             _assert_none_is_short(cut.results)
             raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from bound import bound_operation
+
 from esbench.measure.tally import Second, Tally
 from esbench.measure.verdict import Evidence
-from esbench.model import Operation, Schedule, Task
+from esbench.model import Schedule, Task
 from esbench.units import Rate
 
 
@@ -20,7 +22,7 @@ class Clock:
 
 def task(name: str = "get", rate: float | None = None, kind: str = "get", **keys: Any) -> Task:
     keys.setdefault("schedule", Schedule(rate=None if rate is None else Rate(rate, "ops")))
-    return Task(name, Operation(name, kind), **keys)
+    return Task(name, bound_operation(name, kind), **keys)
 
 
 def second(

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from esbench.model import Challenge, Task, Track
-from esbench.operations import builtin_operations
 from esbench.race.loading import load_with_python
 from esbench.track.rendering import RenderContext
 
@@ -41,7 +40,7 @@ def write_track(folder: Path, text: str, suffix: str = ".yml", **files: str) -> 
 
 def load(path: Path, *, test_mode: bool = False, version: str = "7.10.2", **params: Any) -> Track:
     own = context(version, **params)
-    return load_with_python(path, own, builtin_operations(), path.parent, test_mode=test_mode).track
+    return load_with_python(path, own, path.parent, test_mode=test_mode).track
 
 
 def task_named(owner: Track | Challenge, name: str) -> Task:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from documented import ARTICLES, TRACKS_PAGE, build_articles
 
-from esbench.operations import builtin_operations
 from esbench.race.loading import load_with_python
 from esbench.record.store import RaceStore
 from esbench.track.rendering import RenderContext
@@ -26,7 +25,7 @@ def test_from_its_first_schedule_on_the_track_loads_after_each_step(tmp_path: Pa
     tasks = []
     for folder in build_articles(tmp_path / "articles"):
         if (folder / "track.yml").is_file() and "schedule:" in (folder / "track.yml").read_text():
-            track = load_with_python(folder, CONTEXT, builtin_operations(), tmp_path).track
+            track = load_with_python(folder, CONTEXT, tmp_path).track
             tasks.append(len(list(track.challenges[0].tasks)))
     assert tasks == sorted(set(tasks))
     assert len(tasks) >= 4

@@ -66,7 +66,7 @@ def check(folder: Path, track: Any) -> Findings:
     if not root.is_dir():
         write_track(folder, "", ".json")
     (root / "track.json").write_text(json.dumps(track))
-    return check_track(root / "track.json", context(), OPERATIONS, folder)
+    return check_track(root / "track.json", context(), folder)
 
 
 def places(value: Any, *path: str | int) -> Iterator[tuple[str | int, ...]]:
@@ -149,7 +149,7 @@ def test_generators_that_mean_nothing_are_told(tmp_path: Path, fields: Any, expe
 @pytest.mark.parametrize("version", ["5.6.16", "7.5.2", "8.19.4"])
 def test_bundled_tracks_are_valid(tmp_path: Path, version: str) -> None:
     for track in list_tracks().tracks:
-        found = check_track(find_track(track.name, None), context(version), OPERATIONS, tmp_path)
+        found = check_track(find_track(track.name, None), context(version), tmp_path)
         assert (track.name, found.problems) == (track.name, ())
 
 
@@ -161,7 +161,7 @@ def test_rallys_tracks_are_valid(tmp_path: Path) -> None:
     for track in found.tracks:
         path = find_track(track.name, None, Path(str(RALLY_TRACKS)))
         for strict in (False, True):
-            checked = check_track(path, context("8.19.4"), OPERATIONS, tmp_path, strict=strict)
+            checked = check_track(path, context("8.19.4"), tmp_path, strict=strict)
             assert (track.name, checked.problems) == (track.name, ())
 
 
@@ -169,7 +169,7 @@ def test_a_template_of_a_body_that_cannot_be_read_is_a_problem(tmp_path: Path) -
     text = "composable-templates: [{name: t, index-pattern: o, template: t.json}]\nschedule: [operation: refresh]"
     root = write_track(tmp_path, text)
     (root / "t.json").write_text('{"a": {{%- if x -%}1{%- endif -%}}}')
-    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    findings = check_track(root / "track.yml", context(), tmp_path)
     assert [str(problem).splitlines()[0] for problem in findings.problems] == [
         f"{root}/t.json:1: the template fails: unexpected '%' (each {{% if %}} and {{% for %}} has its {{% end... %}}, "
         "tags end in %} and expressions in }})"
@@ -185,14 +185,14 @@ operations:
 schedule: [{operation: both}, {name: blind, operation: {operation-type: get, id: "1"}}]
 """
     root = write_track(tmp_path, text)
-    (problem,) = check_track(root / "track.yml", context(), OPERATIONS, tmp_path / "home").problems
+    (problem,) = check_track(root / "track.yml", context(), tmp_path / "home").problems
     assert str(problem).startswith(f'{root / "track.yml"}: task "blind": the operation needs "index" (the track has 2')
 
 
 def test_schedules_are_not_judged_while_the_code_that_has_them_cannot_be_loaded(tmp_path: Path) -> None:
     text = "dependencies: [esbench_has_none]\nschedule: [{operation: own, schedule: bursts, target-throughput: 5}]"
     root = write_track(tmp_path, text, track__py="import esbench_has_none\n")
-    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    findings = check_track(root / "track.yml", context(), tmp_path)
     assert findings.problems == ()
     assert "the track needs the Python package esbench_has_none" in str(findings.warnings[0])
 
@@ -201,7 +201,7 @@ def test_a_parallel_that_can_never_end_is_a_problem(tmp_path: Path) -> None:
     task = "{operation: refresh, name: %s, warmup-time-period: 1}"
     tasks = f"{task % 'a'}, {task % 'b'}"
     text = f"schedule: [{{parallel: {{completed-by: any, tasks: [{tasks}]}}}}]"
-    found = check_track(write_track(tmp_path, text) / "track.yml", context(), OPERATIONS, tmp_path)
+    found = check_track(write_track(tmp_path, text) / "track.yml", context(), tmp_path)
     assert [problem.what for problem in found.problems] == ["the task has a warmup, and no end"]
 
 
@@ -213,7 +213,7 @@ schedule: [{operation: {operation-type: create-component-template, template: pod
 """
     root = write_track(tmp_path, text)
     (root / "t.json").write_text("{}")
-    findings = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    findings = check_track(root / "track.yml", context(), tmp_path)
     assert findings.problems == ()
     (warning,) = findings.warnings
     assert 'the track has no template "pods" of the kind, and the operation no body: it creates nothing' in str(warning)

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from bound import bound_operation
 
 from esbench.corpus.preparation import prepare
 from esbench.corpus.prepared import PreparedDocuments, Streamed
@@ -22,27 +23,28 @@ from esbench.load.assignment import (
     workers_needed,
 )
 from esbench.load.messages import Stock
-from esbench.model import ANY_TASK, Corpus, Documents, Index, Operation, Schedule, Stage, Step, Task
+from esbench.model import ANY_TASK, Corpus, Documents, Index, Schedule, Stage, Step, Task
 from esbench.operations import builtin_operations
-from esbench.rally_python.operations import TrackOperationTypes
+from esbench.operations.base import kind_of
 from esbench.units import Rate
 
-TYPES = TrackOperationTypes(builtin_operations())
+TYPES = builtin_operations()
+DRAWN = bound_operation("t", "search", {"param-source": "mine"}, python="source")
 NO_STOCK = Stock()
 
 
 def task(name: str = "t", clients: int = 1, kind: str = "refresh", **keys: object) -> Task:
     params = {"bulk-size": 1000} if kind == "bulk" else {}
-    return Task(name, Operation(name, kind, params), clients=clients, schedule=Schedule(**keys))  # type: ignore[arg-type]
+    return Task(name, bound_operation(name, kind, params), clients=clients, schedule=Schedule(**keys))  # type: ignore[arg-type]
 
 
 def streams(name: str, clients: int, *, of: int) -> Task:
     requests = [{"stream": [{"operation-type": "raw-request", "path": "/"}]}] * of
-    return Task(name, Operation(name, "composite", {"requests": requests}), clients=clients)
+    return Task(name, bound_operation(name, "composite", {"requests": requests}), clients=clients)
 
 
 def slots(step: Step, workers: int) -> list[list[tuple[int, ...]]]:
-    dealt = deal(step, [range(workers)], TYPES, NO_STOCK)
+    dealt = deal(step, [range(workers)], NO_STOCK)
     return [[assignment.slots for assignment in dealt[number]] for number in range(workers)]
 
 
@@ -87,7 +89,7 @@ def test_a_task_that_others_end_needs_no_end(
     completed_by: tuple[str, ...], lengths: dict[str, float | None], expected: list[bool]
 ) -> None:
     tasks = [replace(task(name), warmup_time_s=1.0, time_period_s=period) for name, period in lengths.items()]
-    (dealt,) = deal(Step(tuple(tasks), completed_by=completed_by), [[0]], TYPES, NO_STOCK).values()
+    (dealt,) = deal(Step(tuple(tasks), completed_by=completed_by), [[0]], NO_STOCK).values()
     assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
@@ -107,18 +109,18 @@ def test_a_task_is_not_ended_by_tasks_that_wait_for_it(
     completed_by: tuple[str, ...], clients: int, expected: list[bool]
 ) -> None:
     step = Step((replace(task("a"), warmup_time_s=1.0), task("b"), task("c")), clients, completed_by)
-    (dealt,) = deal(step, [[0]], TYPES, NO_STOCK).values()
+    (dealt,) = deal(step, [[0]], NO_STOCK).values()
     assert [assignment.may_be_endless for assignment in dealt] == expected
 
 
 def test_a_step_that_can_never_end_is_refused() -> None:
-    endless, operations = replace(task("a"), warmup_time_s=1.0), builtin_operations()
+    endless = replace(task("a"), warmup_time_s=1.0)
     ended = Step((endless, task("b")), clients=2, completed_by=("b",))
-    refuse_endless(ended, operations)
-    refuse_endless(Step((replace(task("a", kind="bulk"), warmup_time_s=1.0), task("b")), 1, ("b",)), operations)
+    refuse_endless(ended)
+    refuse_endless(Step((replace(task("a", kind="bulk"), warmup_time_s=1.0), task("b")), 1, ("b",)))
     for step in (replace(ended, clients=1), Step((endless,)), Step((endless, endless), completed_by=(ANY_TASK,))):
         with pytest.raises(TrackError, match=r'task "a": the task has a warmup, and no end \(give it a time-period'):
-            refuse_endless(step, operations)
+            refuse_endless(step)
 
 
 def by_time(name: str = "t", clients: int = 64, **keys: object) -> Task:
@@ -140,7 +142,7 @@ def test_a_closed_loop_that_ends_by_time_is_dealt_to_a_worker_for_each_eight_cli
 
 
 def most(task: Task, stock: Stock = NO_STOCK) -> int:
-    kind = TYPES.of(task.operation)
+    kind = kind_of(task.operation)
     return most_workers(task, kind, per_request(task, kind, stock), stock)
 
 
@@ -157,7 +159,7 @@ def test_an_open_loop_goes_to_as_few_workers_as_it_needs_though_it_ends_by_time(
 
 
 def test_code_of_a_track_keeps_its_own_rule() -> None:
-    drawn = replace(by_time(clients=24), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
+    drawn = replace(by_time(clients=24), operation=DRAWN)
     assert most(drawn) == 3
 
 
@@ -182,7 +184,7 @@ def test_a_file_that_is_read_as_a_stream_is_unpacked_by_one_worker() -> None:
 def test_tasks_of_a_parallel_have_workers_to_themselves_where_there_are_enough(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, set[int]]
 ) -> None:
-    dealt = deal(Step(tasks), [range(workers)], TYPES, NO_STOCK)
+    dealt = deal(Step(tasks), [range(workers)], NO_STOCK)
     found: dict[str, set[int]] = {}
     for number, assignments in dealt.items():
         for assignment in assignments:
@@ -191,7 +193,7 @@ def test_tasks_of_a_parallel_have_workers_to_themselves_where_there_are_enough(
 
 
 def test_code_of_a_track_gets_neighbouring_slots() -> None:
-    drawn = replace(task(clients=11), operation=Operation("t", "search", {"param-source": "mine"}, python="source"))
+    drawn = replace(task(clients=11), operation=DRAWN)
     assert slots(Step((drawn,)), workers=4) == [[tuple(range(5))], [tuple(range(5, 11))], [], []]
 
 
@@ -203,7 +205,7 @@ def test_parallel_tasks_go_to_workers_of_their_own_where_there_are_some() -> Non
 
 
 def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
-    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), [range(2)], TYPES, NO_STOCK)
+    dealt = deal(Step((task("a", 600), task("b", 2), task("c", 1))), [range(2)], NO_STOCK)
     shares = [assignment for own in dealt.values() for assignment in own]
     assert sorted(share.stripe for share in shares) == [0, 1, 2, 3]
     assert {share.stripes for share in shares} == {4}
@@ -211,7 +213,7 @@ def test_no_two_shares_of_a_step_have_the_same_stripe() -> None:
 
 def test_a_rate_in_a_unit_that_the_operation_does_not_count_is_refused() -> None:
     with pytest.raises(TrackError, match="docs/s"):
-        deal(Step((task(rate=Rate(5, "docs")),)), [[0]], TYPES, NO_STOCK)
+        deal(Step((task(rate=Rate(5, "docs")),)), [[0]], NO_STOCK)
 
 
 def test_tasks_that_share_no_clients_wait_for_nobody() -> None:
@@ -267,9 +269,9 @@ def test_only_known_amounts_of_a_request_are_named() -> None:
 
 
 def test_a_rate_in_documents_of_drawn_parameters_needs_the_bulk_size() -> None:
-    drawn = Task("t", Operation("t", "bulk", python="source"), schedule=Schedule(rate=Rate(5, "docs")))
+    drawn = Task("t", bound_operation("t", "bulk", python="source"), schedule=Schedule(rate=Rate(5, "docs")))
     with pytest.raises(TrackError, match="in docs/s, and the operation does not say bulk-size"):
-        per_request(drawn, TYPES.of(drawn.operation), NO_STOCK)
+        per_request(drawn, kind_of(drawn.operation), NO_STOCK)
 
 
 # rates in bytes
@@ -282,7 +284,7 @@ def stock(folder: Path, lines: list[str], count: int | None = None) -> Stock:
 
 
 def in_mb(kind: str, **params: object) -> Task:
-    return Task("t", Operation("t", kind, params), schedule=Schedule(rate=Rate(1, "MB")))
+    return Task("t", bound_operation("t", kind, params), schedule=Schedule(rate=Rate(1, "MB")))
 
 
 def amount(a_task: Task, of: Stock) -> float:
@@ -337,13 +339,13 @@ def test_a_rate_in_bytes_of_requests_of_unknown_size_is_refused(kind: str, param
 def test_the_worker_with_the_most_connections_is_known_before_documents_are(
     tasks: tuple[Task, ...], workers: int, expected: dict[str, int]
 ) -> None:
-    shares = fullest_worker(Step(tasks), workers, TYPES)
+    shares = fullest_worker(Step(tasks), workers)
     assert {share.task.name: len(share.slots) for share in shares} == expected
 
 
 def by_host(step: Step, hosts: list[range]) -> list[list[tuple[int, ...]]]:
     """The client slots of the step's only task, by host and worker; workers without any are left out."""
-    dealt = deal(step, hosts, TYPES, NO_STOCK)
+    dealt = deal(step, hosts, NO_STOCK)
     return [[share.slots for number in host for share in dealt[number]] for host in hosts]
 
 
@@ -369,5 +371,5 @@ def test_a_closed_loop_uses_all_workers_of_all_hosts() -> None:
 
 
 def test_tasks_with_one_client_go_to_different_hosts() -> None:
-    dealt = deal(Step((task("a"), task("b"))), [range(1), range(1, 2)], TYPES, NO_STOCK)
+    dealt = deal(Step((task("a"), task("b"))), [range(1), range(1, 2)], NO_STOCK)
     assert [[share.task.name for share in shares] for shares in dealt.values()] == [["a"], ["b"]]

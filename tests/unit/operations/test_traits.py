@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import re
 import sys
 from dataclasses import fields
@@ -10,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bound import bound_operation
 
 from esbench.errors import UsageError
-from esbench.model import Operation
 from esbench.operations import builtin_operations
-from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits
+from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits, kind_of
 from esbench.rally_python.operations import TrackOperationTypes
 
 OPERATIONS = TrackOperationTypes(builtin_operations())
@@ -133,7 +134,7 @@ def _compared_types(code: str) -> list[int]:
 
 @pytest.mark.parametrize("name", ["rollover", "refresh", "create-index", "bulk"])
 def test_a_runner_is_measured_and_has_the_traits_of_the_type_whose_name_it_takes(name: str) -> None:
-    traits = OPERATIONS.of(Operation("o", name, python="runner")).traits
+    traits = kind_of(bound_operation("o", name, python="runner")).traits
     stated = {trait: value for (trait, value), names in STATED.items() if name in names.split()}
     assert all(getattr(traits, trait) == value for trait, value in stated.items())
     assert not traits.administrative
@@ -142,7 +143,17 @@ def test_a_runner_is_measured_and_has_the_traits_of_the_type_whose_name_it_takes
 
 
 def test_drawn_parameters_leave_the_traits_of_the_type() -> None:
-    assert OPERATIONS.of(Operation("o", "refresh", python="source")).traits == OPERATIONS.get("refresh").traits
+    assert kind_of(bound_operation("o", "refresh", python="source")).traits == OPERATIONS.get("refresh").traits
+
+
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_an_operation_is_sent_without_its_type_and_bound_again_by_its_name(name: str) -> None:
+    bound = bound_operation("o", name, {"index": "a"})
+    sent = pickle.loads(pickle.dumps(bound))
+    assert sent == bound
+    with pytest.raises(UsageError, match=f'unknown operation type "{name}"'):
+        kind_of(sent)
+    assert type(kind_of(builtin_operations().bind(sent))) is type(kind_of(bound))
 
 
 def test_a_type_of_a_package_without_traits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

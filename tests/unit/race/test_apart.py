@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from bound import bound_operation
 
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import Host
 from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
-from esbench.model import Challenge, Operation, Step, Task
-from esbench.operations import builtin_operations
+from esbench.model import Challenge, Step, Task
 from esbench.race.apart import check_at_once, has_prefixes, on_own_indices, with_prefixes
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
@@ -45,9 +45,9 @@ def plain(tmp_path: Path) -> Path:
 
 def planned(*names: tuple[str, ...], uuid: str = "", path: Path = Path(), kind: str = "refresh") -> RacePlan:
     """The plan of a race of a challenge with these tasks of one operation type, step by step."""
-    steps = tuple(Step(tuple(Task(name, Operation(name, kind)) for name in step)) for step in names)
-    track, types = SimpleNamespace(name="shop", path=path), builtin_operations()
-    raced = SimpleNamespace(track=track, challenge=Challenge("c", steps), types=types)
+    steps = tuple(Step(tuple(Task(name, bound_operation(name, kind)) for name in step)) for step in names)
+    track = SimpleNamespace(name="shop", path=path)
+    raced = SimpleNamespace(track=track, challenge=Challenge("c", steps))
     return RacePlan(cast(RacedTrack, raced), ClusterInfo("elasticsearch", "7.10.2", uuid=uuid), False, ())
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bound import bound_operation
 
 from esbench.cluster.options import Host
 from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
 from esbench.model import Challenge, Operation, Step, Task
-from esbench.operations import OperationTypes, builtin_operations
 from esbench.race.host_limits import check_clients, check_memory_at_once, check_workers
 from esbench.race.options import RaceOptions
 
@@ -23,28 +23,21 @@ def test_workers_beyond_the_cores_are_warned_of_and_many_more_are_refused() -> N
         check_workers(5000, cores=2)
 
 
-@pytest.fixture(scope="module")
-def types() -> OperationTypes:
-    return builtin_operations()
-
-
 READ = {"operation-type": "get", "index": "a", "id": "1"}
 
 
 @pytest.mark.parametrize(
     ("clients", "operation", "needed"),
     [
-        (1_000_000, Operation("q", "search", {"index": "a", "body": {}}), "1,000,000"),
-        (20_000, Operation("q", "composite", {"requests": [{"stream": [READ]}] * 8}), "160,000"),
+        (1_000_000, bound_operation("q", "search", {"index": "a", "body": {}}), "1,000,000"),
+        (20_000, bound_operation("q", "composite", {"requests": [{"stream": [READ]}] * 8}), "160,000"),
     ],
 )
-def test_more_connections_than_ports_are_refused(
-    types: OperationTypes, clients: int, operation: Operation, needed: str
-) -> None:
+def test_more_connections_than_ports_are_refused(clients: int, operation: Operation, needed: str) -> None:
     options = RaceOptions(Path("home"), "r", Path("t"), hosts=(Host("127.0.0.1", 9200), Host("127.0.0.2", 9200)))
     task = Task("q", operation, clients=clients)
     with pytest.raises(RaceError, match=rf"^2 hosts: {clients:,} clients need {needed} ports, ") as caught:
-        check_clients(options, Challenge("c", (Step((task,)),)), types)
+        check_clients(options, Challenge("c", (Step((task,)),)))
     assert "connections can be open" in caught.value.hint
 
 

@@ -7,32 +7,30 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bound import bound_operation
 
-from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task
-from esbench.operations import builtin_operations
+from esbench.model import Challenge, Schedule, Stage, Step, Task
 from esbench.race.round import Slicing, shaped, slicing
-from esbench.rally_python.operations import TrackOperationTypes
 from esbench.record.sessions import Pacing
 from esbench.units import Rate
 
-TYPES = TrackOperationTypes(builtin_operations())
 PACING, WARM = Pacing(), Pacing(warmup="track")
 RATE = Schedule(rate=Rate(10.0, "ops"))
 RUNNER: Mapping[str, Any] = {"python": "runner"}
 
 
 def task(kind: str, params: Mapping[str, Any] | None = None, python: str = "", **keys: Any) -> Task:
-    return Task(keys.pop("name", kind), Operation(kind, kind, params or {}, python=python), **keys)
+    return Task(keys.pop("name", kind), bound_operation(kind, kind, params or {}, python=python), **keys)
 
 
 def raced(*tasks: Task, pacing: Pacing = PACING, completed_by: tuple[str, ...] = ()) -> Step:
     """The step of these tasks as it is raced by two sides."""
-    (step,) = shaped(Challenge("c", (Step(tasks, completed_by=completed_by),)), TYPES, pacing, 2).steps
+    (step,) = shaped(Challenge("c", (Step(tasks, completed_by=completed_by),)), pacing, 2).steps
     return step
 
 
 def is_sliced(step: Step) -> bool:
-    return slicing(step, TYPES, PACING) is not None
+    return slicing(step, PACING) is not None
 
 
 @pytest.mark.parametrize(
@@ -128,5 +126,5 @@ def test_a_looped_bulk_has_a_time() -> None:
 
 def test_a_step_is_sliced_alike_before_and_after() -> None:
     for given in (task("search"), task("bulk"), task("reindex"), task("raw-request", iterations=2)):
-        assert slicing(Step((given,)), TYPES, PACING) == slicing(raced(given), TYPES, PACING)
-    assert slicing(Step((task("bulk"),)), TYPES, PACING) == Slicing(2.0, 1.0)
+        assert slicing(Step((given,)), PACING) == slicing(raced(given), PACING)
+    assert slicing(Step((task("bulk"),)), PACING) == Slicing(2.0, 1.0)

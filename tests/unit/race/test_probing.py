@@ -8,21 +8,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bound import bound_operation
 from races import golden_race, task_of
 
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.measure.objectives import parse_objective
 from esbench.measure.tally import Errors, Second, Tally
-from esbench.model import Challenge, Operation, Step, Task
-from esbench.operations import builtin_operations
+from esbench.model import Challenge, Step, Task
 from esbench.race.probing import CapacityOptions, Probing
 from esbench.record.capacity import Probe, SeenProbe
 from esbench.record.model import Check, TaskResult, Throughput, Window
 
-GET = Task("get", Operation("get", "get", {"id": "1"}), clients=4, time_period_s=10.0)
-INSERT = Task("insert", Operation("insert", "index", {}), time_period_s=10.0)
-MADE = Step((Task("make", Operation("make", "create-index", {})),))
+GET = Task("get", bound_operation("get", "get", {"id": "1"}), clients=4, time_period_s=10.0)
+INSERT = Task("insert", bound_operation("insert", "index", {}), time_period_s=10.0)
+MADE = Step((Task("make", bound_operation("make", "create-index", {})),))
 CHALLENGE = Challenge("default", (MADE, Step((GET,)), Step((INSERT,))))
 READY: Any = SimpleNamespace(cluster=SimpleNamespace(settle=lambda: None))
 
@@ -38,7 +38,7 @@ class Search:
         self._given = iter(probes)
         search = asked(*objectives.split(","), **options)
         self.probing = Probing(search, Progress(), lambda terms, seen: next(self._given))
-        chosen = self.probing.chosen(CHALLENGE, builtin_operations())
+        chosen = self.probing.chosen(CHALLENGE)
         self.steps: Iterator[Step] = self.probing.of(chosen, READY)
         self.made, self.closed = (self._begun(next(self.steps)) for _ in chosen.steps)
         self.end(self.closed, units=1500, seconds=15.0)
@@ -226,7 +226,7 @@ def test_a_closed_loop_without_a_good_reply_ends_the_search() -> None:
         search.next()
 
 
-FILL = Task("fill", Operation("fill", "bulk", {}))
+FILL = Task("fill", bound_operation("fill", "bulk", {}))
 LEFT_OUT = (
     "what {} may write is not there: before its own task a search runs only those that are done once, or end with "
     "their documents"
@@ -236,7 +236,7 @@ LEFT_OUT = (
 def test_what_fills_the_index_beside_the_task_is_done_before() -> None:
     probing = Probing(asked("p99<50ms"), Progress())
     challenge = Challenge("default", (MADE, Step((FILL, GET), clients=2, completed_by=("fill",))))
-    made, filled, closed = probing.chosen(challenge, builtin_operations()).steps
+    made, filled, closed = probing.chosen(challenge).steps
     assert (made, filled) == (MADE, Step((FILL,)))
     assert [task.name for task in closed.tasks] == ["get@closed"]
     assert probing.warnings == ()
@@ -247,12 +247,12 @@ def test_what_fills_the_index_beside_the_task_is_done_before() -> None:
 )
 def test_tasks_that_may_write_and_are_left_out_are_named(beside: dict[str, float], named: str) -> None:
     add = replace(INSERT, name="add", time_period_s=None, iterations=1000)
-    find = Task("find", Operation("find", "search", {"body": {}}), time_period_s=10.0)
-    looped = Task("looped", Operation("looped", "bulk", {"looped": True}), time_period_s=10.0)
-    own = Task("own", Operation("own", "raw-request", {"path": "/_bulk", "method": "POST"}), iterations=9)
+    find = Task("find", bound_operation("find", "search", {"body": {}}), time_period_s=10.0)
+    looped = Task("looped", bound_operation("looped", "bulk", {"looped": True}), time_period_s=10.0)
+    own = Task("own", bound_operation("own", "raw-request", {"path": "/_bulk", "method": "POST"}), iterations=9)
     steps = (MADE, Step((find,)), Step((add, INSERT)), Step((looped, own, GET)), Step((replace(add, name="later"),)))
     probing = Probing(asked("p99<50ms", beside=beside), Progress())
-    probing.chosen(Challenge("default", steps), builtin_operations())
+    probing.chosen(Challenge("default", steps))
     assert probing.warnings == (LEFT_OUT.format(named),)
 
 
@@ -260,7 +260,7 @@ def own_objectives(*objectives: str) -> Probing:
     """The search of a task with these objectives, for which none is given."""
     probing = Probing(asked(), Progress())
     task = replace(GET, objectives=tuple(map(parse_objective, objectives)))
-    probing.chosen(Challenge("default", (Step((task,)),)), builtin_operations())
+    probing.chosen(Challenge("default", (Step((task,)),)))
     return probing
 
 

@@ -9,25 +9,24 @@ import time
 from collections.abc import Callable, Mapping
 
 import pytest
+from bound import bound_operation
 from races import golden_race
 
 from esbench.errors import RaceError
-from esbench.model import Operation, Step, Task
-from esbench.operations import builtin_operations
+from esbench.model import Step, Task
 from esbench.race.pace import Pace
 from esbench.race.round import Round
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing
 
-TYPES = builtin_operations()
-ADMINISTRATIVE = Step((Task("a", Operation("a", "refresh")),))
-MEASURED = Step((Task("a", Operation("a", "get")),))
+ADMINISTRATIVE = Step((Task("a", bound_operation("a", "refresh")),))
+MEASURED = Step((Task("a", bound_operation("a", "get")),))
 WITHIN_S = 20.0
 
 
 def step(pace: Pace, which: Step) -> None:
     """Do what a race does in a step, without any load."""
-    with pace.step(which, TYPES):
+    with pace.step(which):
         pace.begin(0)
         pace.end(())
 
@@ -70,7 +69,7 @@ def test_a_side_that_has_ended_is_not_waited_for(more: Step) -> None:
 
 def test_nothing_is_sampled_after_a_step_that_was_cut_short() -> None:
     def failing(pace: Pace) -> RaceRecord:
-        with pace.step(MEASURED, TYPES):
+        with pace.step(MEASURED):
             pace.begin(0)
             raise RaceError("the disk is full")
 

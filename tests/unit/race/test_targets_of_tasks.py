@@ -8,7 +8,6 @@ import pytest
 from followed import task
 
 from esbench.model import Challenge, Step
-from esbench.operations import builtin_operations
 from esbench.race.cluster import _targets_in
 from esbench.race.session import may_write
 
@@ -32,4 +31,4 @@ def test_the_indices_that_parameters_name(params: dict[str, Any], named: list[st
 @pytest.mark.parametrize(("kinds", "writes"), [(["search", "refresh"], False), (["search", "bulk"], True)])
 def test_a_challenge_of_reads_and_administration_does_not_write(kinds: list[str], writes: bool) -> None:
     steps = tuple(Step((task(kind, kind=kind),)) for kind in kinds)
-    assert may_write(Challenge("c", steps), builtin_operations()) is writes
+    assert may_write(Challenge("c", steps)) is writes

@@ -10,6 +10,7 @@ from compiled import context
 from track_files import PYTHON_TRACK, load, write_track
 
 from esbench.operations import builtin_operations
+from esbench.operations.base import kind_of
 from esbench.rally_python.loading import load_plugins
 from esbench.rally_python.operations import TrackOperationTypes
 from esbench.rally_python.parameter_sources import chain
@@ -58,8 +59,8 @@ def program_of(folder: Path, python: str, slots: tuple[int, ...]) -> Program:
     operation = replace(of.task.operation, python=python)
     operations = builtin_operations()
     code = TrackCode(load_plugins(track.path.parent), view_of(track), operations)
-    own = replace(of, task=replace(of.task, operation=operation), slots=slots)
-    return TrackOperationTypes(operations, code).of(operation).compile(own)
+    bound = TrackOperationTypes(operations, code).bind(operation)
+    return kind_of(bound).compile(replace(of, task=replace(of.task, operation=bound), slots=slots))
 
 
 @pytest.mark.parametrize("python", ["source", "runner"])

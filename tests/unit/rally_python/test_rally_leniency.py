@@ -92,14 +92,14 @@ def tolerated(folder: Path, name: str) -> tuple[Path, str]:
 def test_what_rally_does_not_mind_is_a_warning(tmp_path: Path, name: str) -> None:
     root, warning = tolerated(tmp_path, name)
     assert load(root).warnings == (warning,)
-    found = check_track(root / "track.yml", context(), OPERATIONS, tmp_path)
+    found = check_track(root / "track.yml", context(), tmp_path)
     assert (found.problems, [str(each) for each in found.warnings]) == ((), [warning])
 
 
 @pytest.mark.parametrize("name", TOLERATED)
 def test_in_a_strict_check_it_is_a_problem(tmp_path: Path, name: str) -> None:
     root, warning = tolerated(tmp_path, name)
-    found = check_track(root / "track.yml", context(), OPERATIONS, tmp_path, strict=True)
+    found = check_track(root / "track.yml", context(), tmp_path, strict=True)
     assert ([str(each) for each in found.problems], found.warnings) == ([warning], ())
 
 
@@ -157,4 +157,4 @@ def test_a_parallel_whose_tasks_do_not_share_its_clients_is_a_warning(
     tmp_path: Path, schedule: str, expected: list[str]
 ) -> None:
     track = load(write_track(tmp_path, f"schedule: {schedule}"))
-    assert list(warnings_of(track, track.challenges[0], OPERATIONS)) == expected
+    assert list(warnings_of(track, track.challenges[0])) == expected

@@ -396,18 +396,18 @@ def test_a_validator_says_what_is_wrong(tmp_path: Path, check: str, expected: st
 
 def test_info_shows_each_challenge_as_it_is_raced(tmp_path: Path) -> None:
     root = coded(tmp_path, "challenge.schedule[0].clients = 5\n        track.corpora.clear()")
-    told = describe(root / "track.yml", context(), OPERATIONS, tmp_path)
+    told = describe(root / "track.yml", context(), tmp_path)
     assert [challenge.name for challenge in told.challenges] == ["first", "second"]
     assert [challenge.tasks[0].clients for challenge in told.challenges] == [5, 5]
     assert told.track.corpora == ()
-    one = describe(root / "track.yml", context(), OPERATIONS, tmp_path, "second")
+    one = describe(root / "track.yml", context(), tmp_path, "second")
     assert [challenge.name for challenge in one.challenges] == ["second"]
 
 
 def test_validation_asks_processors_and_validators(tmp_path: Path) -> None:
     root = coded(tmp_path, "tasks['refresh'].clients = 0", check="return 'too deep'")
     (root / "docs.json").touch()
-    problems = [str(each) for each in check_track(root / "track.yml", context(), OPERATIONS, tmp_path).problems]
+    problems = [str(each) for each in check_track(root / "track.yml", context(), tmp_path).problems]
     assert len(problems) == 2
     assert problems[0].endswith("clients must be at least 1, not 0") or "KeyError" in problems[0]
 

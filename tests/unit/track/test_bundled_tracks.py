@@ -4,6 +4,7 @@ fit together."""
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +17,6 @@ from track_files import context, load, task_named
 from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
-from esbench.operations import builtin_operations
 from esbench.race.confinement import refuse_names_of_others
 from esbench.race.loading import load_with_python
 from esbench.record.index_prefix import INDEX_PREFIX
@@ -62,7 +62,7 @@ def test_the_published_workloads_are_there() -> None:
 def test_indices_have_no_settings_on_serverless(name: str) -> None:
     own = replace(context("8.11.0"), build_flavor="serverless")
     path = find_track(name, None)
-    track = load_with_python(path, own, builtin_operations(), path.parent).track
+    track = load_with_python(path, own, path.parent).track
     assert track.indices
     assert not [index.name for index in track.indices if "settings" in index.body]
 
@@ -93,7 +93,9 @@ def test_a_prefix_stands_in_front_of_every_index_and_changes_nothing_else(name: 
     if name == "percolator":  # with other indices beside it, it cannot wait for the merges of all
         (task,) = (task for task in plain.challenges[0].tasks if task.operation.params.get("index") == "_all")
         assert task_named(track, task.name).operation.params["index"] == "side1-queries"
-    with_it, without = (json.dumps({**asdict(each), "params": {}}, default=str) for each in (track, plain))
+    # as they are sent to other processes: without what their types are
+    sent = (pickle.loads(pickle.dumps(each)) for each in (track, plain))
+    with_it, without = (json.dumps({**asdict(each), "params": {}}, default=str) for each in sent)
     assert with_it.replace("side1-", "") == without.replace('"_all"', '"queries"')
 
 

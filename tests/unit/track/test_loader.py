@@ -10,7 +10,6 @@ from track_files import load, write_track
 
 from esbench.errors import UsageError
 from esbench.model import Objective, Schedule, Stage, ThinkSpread, Variable
-from esbench.operations import builtin_operations
 from esbench.track.features import finds_thai_words, needs_of
 from esbench.track.library import find_track
 from esbench.units import Rate
@@ -304,7 +303,7 @@ challenges:
 """,
     )
     track = load(root)
-    assert [tuple(needs_of(track, challenge, builtin_operations())) for challenge in track.challenges] == [
+    assert [tuple(needs_of(track, challenge)) for challenge in track.challenges] == [
         ("percolator",),
         ("painless", "percolator"),
     ]

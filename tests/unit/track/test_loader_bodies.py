@@ -9,7 +9,6 @@ from track_files import load, write_track
 
 from esbench.errors import EsbenchError
 from esbench.model import DataStream, Template
-from esbench.operations import builtin_operations
 from esbench.track.features import needs_of, nodes_needed
 
 TRACK = """
@@ -60,7 +59,7 @@ def test_documents_go_to_the_only_data_stream(tmp_path: Path) -> None:
 def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
     track = load(write_track(tmp_path, TRACK, **FILES), codec="x")
     assert track.requires == ("data-streams", "language-analyzers")
-    assert nodes_needed(track, track.challenges[0], builtin_operations()) == 3  # two replicas, and green is waited for
+    assert nodes_needed(track, track.challenges[0]) == 3  # two replicas, and green is waited for
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ def test_templates_say_what_a_node_must_be_able_to_do(tmp_path: Path) -> None:
 )
 def test_operations_say_what_a_node_must_be_able_to_do(tmp_path: Path, operation: str, feature: str) -> None:
     track = load(write_track(tmp_path, f"schedule: [{{operation: {operation}}}]\n"))
-    assert tuple(needs_of(track, track.challenges[0], builtin_operations())) == (feature,)
+    assert tuple(needs_of(track, track.challenges[0])) == (feature,)
 
 
 def test_the_parameters_of_template_files_are_known(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_rallys_percolator_track_loads_unchanged() -> None:
     assert len(challenge.tasks) == 16
     assert track.indices[0].body["settings"]["index.number_of_replicas"] == 1
     assert track.corpora[0].document_count == 2_000_000
-    assert tuple(needs_of(track, challenge, builtin_operations())) == ("language-analyzers", "percolator")
+    assert tuple(needs_of(track, challenge)) == ("language-analyzers", "percolator")
     index = challenge.tasks[3]
     assert (index.name, index.operation.type, index.clients, index.warmup_time_s) == ("index", "bulk", 8, 10.0)
     ignore_me = challenge.tasks[-2]

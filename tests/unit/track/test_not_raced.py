@@ -10,7 +10,6 @@ from track_files import context, write_track
 from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
 from esbench.model import Track
-from esbench.operations import builtin_operations
 from esbench.race.loading import load_with_python
 from esbench.track.loader import track_file
 
@@ -53,11 +52,11 @@ def write(
 
 
 def race(folder: Path, challenge: str = "") -> Track:
-    return load_with_python(folder, context(), builtin_operations(), folder.parent, raced=challenge).track
+    return load_with_python(folder, context(), folder.parent, raced=challenge).track
 
 
 def problems(folder: Path) -> int:
-    return len(check_track(track_file(folder, "test"), context(), builtin_operations(), folder.parent).problems)
+    return len(check_track(track_file(folder, "test"), context(), folder.parent).problems)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

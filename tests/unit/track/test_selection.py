@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bound import bound_operation
 
 from esbench.errors import UsageError
-from esbench.model import Challenge, Corpus, Documents, Operation, Schedule, Stage, Step, Task, Track, Variable
-from esbench.operations import builtin_operations
+from esbench.model import Challenge, Corpus, Documents, Schedule, Stage, Step, Task, Track, Variable
 from esbench.track.selection import (
     choose_challenge,
     corpora_needed,
@@ -21,7 +21,7 @@ from esbench.units import Rate
 
 
 def task(name: str, kind: str = "search", *tags: str) -> Task:
-    return Task(name, Operation(name, kind), tags=tags)
+    return Task(name, bound_operation(name, kind), tags=tags)
 
 
 CHALLENGE = Challenge(
@@ -106,7 +106,7 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
     corpora = (Corpus("a", (Documents(1),)), Corpus("b", (Documents(1),)))
     drawn = Variable("d", "corpus-document", {"corpus": drawn_from} if drawn_from else {})
     kind, python = str(params.pop("operation_type", "get")), str(params.pop("python", ""))
-    challenge = Challenge("c", (Step((Task("t", Operation("o", kind, params, python=python)),)),))
+    challenge = Challenge("c", (Step((Task("t", bound_operation("o", kind, params, python=python)),)),))
     return Track("t", Path("t.yml"), "", "", (challenge,), corpora=corpora, variables=(drawn,))
 
 
@@ -128,7 +128,7 @@ def _reading(drawn_from: str | None, **params: object) -> Track:
     ],
 )
 def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: list[str]) -> None:
-    assert [corpus.name for corpus in corpora_needed(track, track.challenges[0], builtin_operations())] == names
+    assert [corpus.name for corpus in corpora_needed(track, track.challenges[0])] == names
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_only_corpora_that_a_challenge_touches_are_needed(track: Track, names: l
     ],
 )
 def test_what_is_not_sent_once_from_its_beginning_is_read_out_of_order(track: Track, names: list[str]) -> None:
-    found = read_out_of_order(track, track.challenges[0], builtin_operations())
+    found = read_out_of_order(track, track.challenges[0])
     assert found == dict.fromkeys(names, 'task "t"')
 
 
@@ -157,16 +157,16 @@ def test_a_pass_that_the_tracks_own_code_makes_is_in_no_order() -> None:
         replace(task, schedule=Schedule(kind="mine", custom=True)),
     ):
         challenge = replace(track.challenges[0], steps=(Step((changed,)),))
-        assert list(read_out_of_order(track, challenge, builtin_operations())) == ["b"]
+        assert list(read_out_of_order(track, challenge)) == ["b"]
 
 
 def test_a_rate_in_bytes_needs_the_sizes_of_its_documents() -> None:
     track = _reading(None, operation_type="bulk", corpora="a")
     (task,) = track.challenges[0].tasks
-    assert measured_before(track, track.challenges[0], builtin_operations()) == {}
+    assert measured_before(track, track.challenges[0]) == {}
     for schedule in (
         Schedule(rate=Rate(1, "MB")),
         Schedule(stages=(Stage(1, Rate(5, "docs")), Stage(1, Rate(1, "MB")))),
     ):
         challenge = replace(track.challenges[0], steps=(Step((replace(task, schedule=schedule),)),))
-        assert measured_before(track, challenge, builtin_operations()) == {"a": 'the target rate of task "t"'}
+        assert measured_before(track, challenge) == {"a": 'the target rate of task "t"'}
