@@ -155,7 +155,7 @@ def test_the_reference_of_the_command_line_names_every_option_and_command() -> N
 @pytest.mark.parametrize(
     ("page", "replaced"),
     [
-        ("rally.md", {**RALLY_OPTIONS, **RALLY_COMMANDS}),
+        ("reference/rally-names.md", {**RALLY_OPTIONS, **RALLY_COMMANDS}),
         ("from-other-tools.md", {**OSB_OPTIONS, **OSB_COMMANDS}),
     ],
 )
