@@ -172,8 +172,8 @@ def _write_files(files: Path, nodes: NullNodes, port: int, trusted: Path) -> Non
     workload = files / "opensearch-benchmark-workloads" / "geonames"
     workload.mkdir(parents=True)
     (workload / "workload.json").write_text(json.dumps(_WORKLOAD))
-    for page, name in (("docs/from-jmeter.md", "orders.yml"), ("docs/from-wrk.md", "get.yml")):
-        (files / name).write_text(shown_file(page, name))
+    for name in ("orders.yml", "get.yml"):
+        (files / name).write_text(shown_file("docs/from-other-tools.md", name))
     (files / "merchants.txt").write_text("m00001\n")
     slow_log = ROOT / "tests/unit/features/replay/logs/opensearch-3.6.0.log"
     for name in ("queries.log", "node-1.log"):

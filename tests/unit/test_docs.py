@@ -39,8 +39,7 @@ _OTHER_COMMANDS = {
         "--until-stdin-closes",
     },
     "ci.md": {"--depth", "--detach"},  # of git
-    "from-wrk.md": {"--latency", "--timeout"},
-    "from-opensearch-benchmark.md": {"--redline-test"},
+    "from-other-tools.md": {"--latency", "--timeout", "--redline-test"},
 }
 
 
@@ -104,7 +103,7 @@ def test_blocks_are_what_a_shell_reads(page: Path) -> None:
 
 
 # Programs of others are not run; their kinds are these.
-OTHERS = {"cat", "esrally", "git", "go", "jmeter", "loadgen", "opensearch-benchmark", "pip", "wrk"}
+OTHERS = {"cat", "esrally", "git", "go", "jmeter", "opensearch-benchmark", "pip", "wrk"}
 
 
 def test_programs_beside_esbench_are_known_and_what_they_are_given_exists() -> None:
@@ -144,8 +143,8 @@ def test_the_reference_of_the_command_line_names_every_option_and_command() -> N
 @pytest.mark.parametrize(
     ("page", "replaced"),
     [
-        ("rally.md", {**RALLY_OPTIONS, **RALLY_COMMANDS}),
-        ("from-opensearch-benchmark.md", {**OSB_OPTIONS, **OSB_COMMANDS}),
+        ("reference/rally-names.md", {**RALLY_OPTIONS, **RALLY_COMMANDS}),
+        ("from-other-tools.md", {**OSB_OPTIONS, **OSB_COMMANDS}),
     ],
 )
 def test_every_option_and_command_of_another_tool_has_its_replacement_on_its_page(

@@ -1,4 +1,4 @@
-"""Rally's operation types: which of them esbench runs, and that docs/rally.md says so."""
+"""Rally's operation types: esbench runs all of them, as docs/rally.md says."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def section() -> str:
     return PAGE.read_text().partition("## Operation types\n")[2].partition("\n## ")[0]
 
 
-def test_the_table_has_every_type_of_rally_and_says_whether_it_runs() -> None:
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (yes|no) \|", section(), re.MULTILINE))
-    known = set(builtin_operations())
-    assert rows == {name: "yes" if name in known else "no" for name in RALLYS}
+def test_every_type_of_rally_runs_and_the_table_names_none_but_those() -> None:
+    rows = re.findall(r"^\| (`[a-z-]+`.*?) \|", section(), re.MULTILINE)
+    named = set(re.findall(r"`([a-z-]+)`", " ".join(rows)))
+    assert named
+    assert named <= RALLYS <= set(builtin_operations())
 
 
 def test_esbenchs_own_types_are_named_below_it() -> None:
