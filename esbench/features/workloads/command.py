@@ -18,7 +18,7 @@ from esbench.errors.printable import printable
         "esbench convert-workload opensearch-benchmark-workloads/geonames tracks/geonames",
         "esbench convert-workload my-workload my-track",
     ),
-    docs="docs/from-opensearch-benchmark.md",
+    docs="docs/from-other-tools.md",
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
