@@ -27,7 +27,8 @@ _SAY_BUDGET, _SAY_RATE = "say 15m", "say --while=insert@200: 200 requests per se
 BUDGET = f"{SearchTerms.budget_s / 60:.0f}m"
 objective_option = partial(
     option,
-    *("--objective", "objectives"),
+    "--objective",
+    "objectives",
     multiple=True,
     metavar="OBJECTIVE",
     show_default="those of the track's task",
@@ -35,7 +36,8 @@ objective_option = partial(
 )
 beside_option = partial(
     option,
-    *("--while", "beside"),
+    "--while",
+    "beside",
     multiple=True,
     metavar="TASK@RATE",
     help="Another task that runs during the search, at a fixed rate: insert@200.",

@@ -283,7 +283,8 @@ def _race(
     options = _options(track, loaded, path, flags)
     params = options.track_params
     steps = TryOut(
-        *(options, progress),
+        options,
+        progress,
         goes_on=lambda failed: flags["yes"] or _confirmed(failed, progress),
         valid=runner.valid_statuses,
         is_tried=not runner.no_warm,

@@ -325,7 +325,10 @@ class SessionCommand:
             runner = Duel(self._sessions, sides, self._race, self._progress)
             if session.pacing is not None:
                 runner = DuelAtOnce(
-                    *(self._sessions, sides, self._race, self._progress),
+                    self._sessions,
+                    sides,
+                    self._race,
+                    self._progress,
                     races_of_round=self._races_of_round,
                     settling=partial(self._settling, sides),
                     first=first,

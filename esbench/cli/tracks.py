@@ -102,7 +102,9 @@ def validate_track(strict: bool, **flags: Any) -> int:
 
     track, context = _found(flags)
     findings = check_track(
-        *(track, context, esbench_home()),
+        track,
+        context,
+        esbench_home(),
         strict=strict,
         no_python=flags["no_python"],
         distribution=f"{context.distribution}-{context.version}" if flags["distribution"] else "",

@@ -432,7 +432,8 @@ def differences(answers: Sequence[TaskAnswers], allow: Collection[str]) -> tuple
     return found + tuple(
         Difference(
             f"{each.task}: answers",
-            *(APPROXIMATE, APPROXIMATE),
+            APPROXIMATE,
+            APPROXIMATE,
             key=ANSWERS,
             task=each.task,
             allowed=ANSWERS in allow,

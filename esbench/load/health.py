@@ -153,7 +153,10 @@ class Watch:
         steal = worst(self._steal.values(), STEAL_LIMIT, (self._ms(start_ns), self._ms(end_ns)))
         loop_lag = worst([worker.loop_lag for worker in watched], LOOP_LAG_LIMIT, (begin_ms, end_ms))
         return WorkerHealth(
-            *(busy[0], run_delay[0], steal[0], loop_lag[0]),
+            busy_ratio=busy[0],
+            run_delay_ratio=run_delay[0],
+            steal_ratio=steal[0],
+            loop_lag_ratio=loop_lag[0],
             loop_lag_ms=max((worker.loop_lag.worst_ms(begin_ms, end_ms) for worker in watched), default=0.0),
             busy_above_ratio=busy[1],
             run_delay_above_ratio=run_delay[1],

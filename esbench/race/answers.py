@@ -151,7 +151,9 @@ class ReadTasks:
         target = self._target.clusters[task.cluster]
         target = replace(target, options=replace(target.options, http_compress=False))
         return context_of(
-            *(task, target, self._stock),
+            task,
+            target,
+            self._stock,
             seed=self._options.seed,
             race_id=self._options.race_id,
             before=before,

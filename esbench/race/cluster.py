@@ -264,8 +264,13 @@ class RacedCluster(RaceTarget):
         limited = replace(options, timeout_s=min(options.timeout_s, TELEMETRY_TIMEOUT_S))
         with Cluster(self.client.urls, limited) as cluster:
             scene = Scene(
-                *(cluster, self.info, race.track.targets, self._folder.logs, self.pids, race.workers),
-                self._shares_nodes,
+                cluster,
+                self.info,
+                race.track.targets,
+                self._folder.logs,
+                pids=self.pids,
+                workers=race.workers,
+                shares_nodes=self._shares_nodes,
             )
             with watching(self._options, scene, self._progress, race, self.facts, self.name) as telemetry:
                 yield telemetry

@@ -141,8 +141,12 @@ class Probing(Steps):
             raise RaceError(f"no request succeeded in {loop}", where=f'task "{self._task.name}"')
         most_late = tuple(each.most_ratio for each in self._objectives if each.most_ratio is not None)
         terms = SearchTerms(
-            *(most_late, closed_per_s, options.ceiling_per_s),
-            *(options.budget_s, options.sustain_s, options.times.probe_s),
+            most_late,
+            closed_per_s,
+            ceiling_per_s=options.ceiling_per_s,
+            budget_s=options.budget_s,
+            sustain_s=options.sustain_s,
+            probe_s=options.times.probe_s,
         )
         self._found = replace(self._found, terms=terms)
         names: set[str] = set()

@@ -102,12 +102,9 @@ def run(
             watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
             with cluster.telemetry(watched) as telemetry:
                 reads = ReadTasks(options, target, stock, cluster, coordinator, folder, progress)
-                load = _Load(
-                    *(interrupts, pace, steps, coordinator, target, stock),
-                    *(recording, audience, telemetry, targets),
-                )
+                prepared = PreparedRace(cluster, target, stock, coordinator)
+                load = _Load(interrupts, pace, steps, prepared, recording, audience, telemetry, targets)
                 try:
-                    prepared = PreparedRace(cluster, target, stock, coordinator)
                     for number, step in enumerate(steps.of(raced.challenge, prepared)):
                         recording.keep_search(steps.search)
                         reads.before(step)
@@ -323,9 +320,7 @@ class _Load:
     interrupts: InterruptsByOthers
     pace: Pace
     steps: Steps
-    coordinator: Coordinator
-    target: Target
-    stock: Stock
+    prepared: PreparedRace
     recording: RecordWriter
     audience: Listener
     telemetry: StepTelemetry
@@ -333,7 +328,7 @@ class _Load:
 
     def run(self, number: int, step: Step) -> None:
         """Run a step. If it is cut short, keep what it measured before raising the error again."""
-        self.interrupts.call_instead(self.coordinator.cancel)
+        self.interrupts.call_instead(self.prepared.coordinator.cancel)
         with self.pace.step(step):
             self._run(number, step)
 
@@ -344,11 +339,11 @@ class _Load:
         if self.telemetry.follows_seconds:
             following = Listeners((self.audience, TelemetryFeed(self.telemetry.pulse, step.tasks)))
         try:
-            results = self.coordinator.run(
+            results = self.prepared.coordinator.run(
                 number,
                 step,
-                self.target,
-                self.stock,
+                self.prepared.target,
+                self.prepared.stock,
                 listener=following,
                 begin=self.pace.begin,
                 enough=self.steps.enough,
@@ -363,14 +358,14 @@ class _Load:
         self._end(number, step, results)
 
     def _keep(self, results: tuple[TaskResult, ...]) -> None:
-        self.recording.add(results, self.coordinator.drivers)
+        self.recording.add(results, self.prepared.coordinator.drivers)
         for result in results:
             self.audience.task_ended(result)
 
     def _end(self, number: int, step: Step, results: tuple[TaskResult, ...], *, cut_short: bool = False) -> None:
         self.telemetry.end_step(number, spans(results), cut_short=cut_short)
         self.recording.tell(self.telemetry.news())
-        self.recording.warn(*self.coordinator.take_notes())
+        self.recording.warn(*self.prepared.coordinator.take_notes())
         self.recording.warn(*(said for each in self.targets for said in each.remember([step])))
 
 

@@ -140,7 +140,8 @@ class Worker:
         # A SQL server speaks first, in plain text.
         options = replace(target.options, use_ssl=False) if target.sql else target.options
         self._hosts[cluster] = hosts = Hosts(
-            *(target.hosts, options),
+            target.hosts,
+            options,
             lost=self._report_hosts,
             back=self._host_is_back,
             any_server=target.any_server or target.sql,
