@@ -60,9 +60,8 @@ def _exists(module: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").is_file()
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+def imports_of(path: Path, tree: ast.Module) -> Iterator[Import]:
     """All imports of a file, those for types and those inside functions included."""
-    tree = ast.parse(path.read_text())
     only_for_types = {
         id(inner)
         for node in ast.walk(tree)
@@ -84,7 +83,8 @@ def imports_of(path: Path) -> Iterator[Import]:
             yield Import(module_name(path), name, node.lineno, id(node) in only_for_types)
 
 
-IMPORTS = tuple(found for path in sorted(ROOT.rglob("*.py")) for found in imports_of(path))
+TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+IMPORTS = tuple(found for path, tree in TREES.items() for found in imports_of(path, tree))
 ARROWS = frozenset(
     (above, below)
     for found in IMPORTS

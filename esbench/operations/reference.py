@@ -6,9 +6,10 @@ python -m esbench.operations.reference > docs/reference/operations.md
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from esbench.operations import OperationTypes, builtin_operations
+from esbench.operations import builtin_operations
+from esbench.operations.base import OperationType
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
 
 _HEAD = """# Operation types
@@ -122,13 +123,13 @@ Each client is a user: all of its later requests see what it registers, other cl
 """
 
 
-def reference(operations: OperationTypes) -> str:
+def reference(types: Sequence[OperationType]) -> str:
     """Return the reference page as Markdown."""
-    return "\n".join(_lines(operations)) + "\n"
+    return "\n".join(_lines(types)) + "\n"
 
 
-def _lines(operations: OperationTypes) -> Iterator[str]:
-    shared = _shared_rows(operations)
+def _lines(types: Sequence[OperationType]) -> Iterator[str]:
+    shared = _shared_rows(types)
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
@@ -137,9 +138,8 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
     yield ""
     yield from _table(sorted(shared))
     yield _ASSERTIONS.rstrip("\n")
-    for name in operations:
-        kind = operations.get(name)
-        yield f"\n## {name}\n"
+    for kind in types:
+        yield f"\n## {kind.name}\n"
         needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
         variables = "" if kind.draws else " No variables."
@@ -158,13 +158,9 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
     yield _USERS.rstrip("\n")
 
 
-def _shared_rows(operations: OperationTypes) -> frozenset[str]:
+def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
     """Return the rows that three types or more have alike: of each parameter's name only the most frequent one."""
-    seen = Counter(
-        (name, _row(name, parameter))
-        for kind in operations
-        for name, parameter in operations.get(kind).parameters.items()
-    )
+    seen = Counter((name, _row(name, parameter)) for kind in types for name, parameter in kind.parameters.items())
     most = dict[str, str]()
     for (name, row), count in seen.most_common():
         if count >= _SHARED_BY:
@@ -192,4 +188,5 @@ def _default(value: object) -> str:
 
 
 if __name__ == "__main__":
-    print(reference(builtin_operations()), end="")
+    operations = builtin_operations()
+    print(reference([operations.get(name) for name in operations]), end="")
