@@ -66,13 +66,18 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page_id(page)}: {link}"
 
 
+def links(page: Path) -> set[Path]:
+    return {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", page.read_text())}
+
+
+def test_llms_txt_lists_every_page_but_decisions() -> None:
+    pages = {*(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md"), ROOT / "AGENTS.md"}
+    assert links(ROOT / "docs" / "llms.txt") == {page for page in pages if not re.match(r"\d{4}-", page.name)}
+
+
 def test_the_index_leads_to_every_page() -> None:
     indices = [ROOT / "docs" / "README.md", ROOT / "docs" / "adr" / "README.md"]
-    linked = {
-        (index.parent / link).resolve()
-        for index in indices
-        for link in re.findall(r"\]\(([^)#]+\.md)", index.read_text())
-    }
+    linked = set.union(*map(links, indices))
     assert {*(ROOT / "docs").rglob("*.md"), *(ROOT / "tracks").rglob("*.md")} - linked - {indices[0]} == set()
 
 
