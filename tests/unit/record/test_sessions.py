@@ -104,7 +104,7 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
             written(pacing={}, plan=[{"side": "baseline", "round": 1}]),
             "a round lacks a side",
         ),
-        (written(), "it is of session 20261121t101530-4f2a"),
+        (written(), "it belongs to session 20261121t101530-4f2a"),
     ],
 )
 def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
