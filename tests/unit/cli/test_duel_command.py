@@ -101,7 +101,7 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--keep-node",), "(leave it out: the nodes of a session end with it)"),
         (
             ("--contender=a=1",),
-            '"a" is not an option of a race (esbench duel --help lists them; a parameter of the track ',
+            '"a" is not an option of a race (esbench duel --help lists them; write a parameter of the track ',
         ),
         (("--contender=rounds=3",), '"rounds" is not an option of a race (--rounds applies to all sides'),
         (("--contender=my_heap=3",), '"my_heap" is not an option'),
