@@ -283,8 +283,9 @@ class TaskBuilder:
     def _tolerate_unknown_keys(self, node: DocumentNode, task: Task) -> None:
         bound = task.operation.kind is not None
         of_operation = kind_of(task.operation).parameters if bound else ()
+        refused = dict(_typos(node, _TASK_KEYS))
         for key in task.params:
-            if key == RUN_ON_SERVERLESS or _COMMENT.match(key):
+            if key == RUN_ON_SERVERLESS or key in refused or _COMMENT.match(key):
                 continue
             hint = "it is a parameter of the operation" if key in of_operation else nearest(key, _TASK_KEYS)
             with self.faults.leniently():

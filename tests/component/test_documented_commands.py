@@ -5,11 +5,11 @@ Those that begin races are in test_documented_races.py, with --dry-run; these ar
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from documented import Command, esbench_commands
@@ -21,7 +21,7 @@ from esbench.cli.main import run
 from esbench.record.sessions import SessionStore
 
 COMMANDS = [command for command in esbench_commands() if not command.begins_races]
-KEPT = f"kept-{os.getpid()}"  # as root, the nodes of all homes share a folder
+KEPT = f"kept-{uuid4().hex[:8]}"  # as root, the nodes of all homes share a folder
 _MOMENT = r"\b20\d{6}t\d{4,6}(?:-[0-9a-f]{4})?\b"  # how the id of a race or session begins
 _DUEL = (
     *("--track-path=my-track", "--include-tasks=type:delete-index,type:create-index,search"),

@@ -60,7 +60,6 @@ def test_faults_that_rally_tolerates_are_raced_with_warnings(null_server: NullSe
     everything = races.ask("show", "last", "--all")
     for warning in expected:
         assert warning in everything
-    assert "3 more warnings" not in outcome.stdout
     results = {task.name: task for task in record.tasks}
     assert (results["bulk"].units, results["bulk"].requests) == (500, 8)  # 125 documents a client: 110 and 15
     assert results["b"].start_s == 0.0  # beside a, not after it
