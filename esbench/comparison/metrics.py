@@ -13,7 +13,7 @@ from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import LATENCY, RESPONSE_TIMES, Measure
 from esbench.record.figures import Figure, figures_of, measured_phase, reported_tasks, task_label
-from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.model import Check, RaceRecord, TaskResult
 from esbench.record.series import SecondLine
 
 THROUGHPUT, CAPACITY = "Mean throughput", "Capacity"
@@ -117,11 +117,10 @@ def has_interval(task: TaskResult, metric: str) -> bool:
     return is_primary(task, metric) or (task.include_in_reporting and metric in _SHOWN[task.loop])
 
 
-def other_fault(task: TaskResult) -> str:
-    """Return the first reason, other than a missed target rate, why a task's figures must not be used; "" if there is
-    no such reason."""
-    faults = (check for check in task.checks if check.level == "unusable" and check.subject != "rate")
-    return next((check.message for check in faults), "")
+def other_fault(task: TaskResult) -> Check | None:
+    """Return the first check, other than of the target rate, by which a task's figures must not be used; None without
+    one."""
+    return next((each for each in task.checks if each.level == "unusable" and each.subject != "rate"), None)
 
 
 def typical(races: Sequence[Race], key: Key) -> Figure | None:

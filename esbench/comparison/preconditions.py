@@ -54,13 +54,14 @@ def of_checks(design: Design, label: str, options: CompareOptions) -> RowVerdict
     ours, theirs = (tasks_of(races, label) for races in (design.baseline, design.contender))
     if len(ours) < len(design.baseline) or len(theirs) < len(design.contender):
         return RowVerdict(MISSING, "missing in some of the races")
-    if fault := next(filter(None, map(other_fault, (*ours, *theirs))), ""):
-        return RowVerdict(CHECK, fault)
+    if fault := next(filter(None, map(other_fault, (*ours, *theirs))), None):
+        return RowVerdict(CHECK, fault.message, fault.hint)
     missed = [{missed_target(task) for task in tasks} for tasks in (ours, theirs)]
     if missed == [{False}, {False}]:
         return None
     if missed not in ([{True}, {False}], [{False}, {True}]):
-        return RowVerdict(RATE_MISSED, "overloaded: latency undefined")
+        which = "all" if missed == [{True}, {True}] else "some"
+        return RowVerdict(RATE_MISSED, f"{which} of the races missed the target rate: their latency says nothing")
     baseline_missed = missed == [{True}, {False}]
     reached = _reached("baseline", ours) if baseline_missed else _reached("contender", theirs)
     if not _counts(design, label):  # what a few races or one node missed, the next ones may reach

@@ -11,6 +11,7 @@ UNCLEAR, NOT_JUDGED = "unclear", "not judged"
 VERDICTS = (FASTER, SLOWER, SAME, UNCLEAR, NOT_JUDGED)  # in the order of a table's rows
 
 SIDES, CLUSTERS, SESSION, RACES = "sides", "these clusters", "this session", "these races"
+OF_THESE_CLUSTERS = "these clusters, as they run now: "  # begins the sentences on them
 _THESE_CLUSTERS_V1 = "these nodes"  # the old word of whatever is found of clusters that esbench did not start
 
 
@@ -47,7 +48,7 @@ class Reason:
         if not self.has_basis:
             return replace(self, v1=_THESE_CLUSTERS_V1)
         code = f"{self.code}-these-clusters"
-        sentence = f"these clusters, as they run now: {self.sentence}"
+        sentence = f"{OF_THESE_CLUSTERS}{self.sentence}"
         return replace(self, code=code, sentence=sentence, v1=_THESE_CLUSTERS_V1, scope=CLUSTERS)
 
     @property
@@ -206,7 +207,7 @@ CHECK = Reason(
     "check",
     NOT_JUDGED,
     "a check of a race says that its figures must not be used",
-    "what the warning below the table says in brackets",
+    "what the row says in brackets",
     "!",
     is_fault=True,
 )
@@ -214,7 +215,7 @@ RATE_MISSED = Reason(
     "rate-missed",
     NOT_JUDGED,
     "the rate was missed",
-    "a lower rate; or rounds that take turns, which may then decide by it",
+    "a lower rate",
     "!",
     is_fault=True,
 )
@@ -269,7 +270,7 @@ NOT_COMPARABLE = Reason(
 OTHER_HOSTS = Reason(
     "other-hosts",
     NOT_JUDGED,
-    "the clusters are on different hosts, which esbench did not start them on",
+    "the clusters run on different hosts, where esbench did not start them",
     "`--allow=node-host` if the hosts are alike, or are what is compared",
     _THESE_CLUSTERS_V1,
 )
@@ -301,7 +302,7 @@ ANSWERS_DIFFER = Reason(
 RECALL_UNKNOWN = Reason(
     "recall-unknown",
     NOT_JUDGED,
-    "an approximate search: a worse index is faster",
+    "an approximate search may be faster because it finds less",
     "compare the recall; `--allow=answers` judges the figures all the same",
     "recall unknown",
 )

@@ -69,7 +69,7 @@ def _more_requests(design: Design, metric: str, label: str, fewest: TaskResult) 
         if need.needed_s is None:
             return ""
         times, option = need.needed_s / max(need.raced_s, 1e-9), f"--task-time={math.ceil(need.needed_s)}s"
-    elif had > 0:
+    elif 0 < had < needed:
         times = needed / had
         option = f"a task of {math.ceil(times * (fewest.window.end_s - fewest.window.start_s))} s, or several rounds"
     else:

@@ -120,7 +120,7 @@ def _differs(pair: Pair) -> Iterator[tuple[str, str]]:
         if pair.is_same and [each.race_id for each in pair.baseline.records] != [
             each.race_id for each in pair.contender.records
         ]:
-            yield "differs", "nothing that is known (A/A)"
+            yield "differs", "nothing that esbench knows of (an A/A comparison)"
         return
     told = [_fact(each.name, each.baseline, each.contender) for each in found[:_MOST_DIFFERENCES]]
     more = len(found) - len(told)
@@ -130,7 +130,7 @@ def _differs(pair: Pair) -> Iterator[tuple[str, str]]:
 def _fact(name: str, one: object, other: object) -> str:
     values = [", ".join(map(str, each)) if isinstance(each, list | tuple) else str(each) for each in (one, other)]
     values = ["none" if each is None or not text else text for each, text in zip((one, other), values, strict=True)]
-    return f"{name} {' -> '.join(values)}" if sum(map(len, values)) <= 60 else name
+    return f"{name} {' -> '.join(values)}" if values[0] != values[1] and sum(map(len, values)) <= 60 else name
 
 
 def _moved(pair: Pair) -> Iterator[tuple[str, str]]:
@@ -178,7 +178,9 @@ def _named(rows: Sequence[Row], all_rows: int) -> str:
         return f"all {all_rows} rows" if len(rows) == all_rows else f"{len(rows)} of {all_rows} rows"
     by_metric: dict[str, list[str]] = {}
     for row in rows:
-        by_metric.setdefault(named_metric(row.metric), []).append(row.task)
+        tasks = by_metric.setdefault(named_metric(row.metric), [])
+        if row.task not in tasks:  # latency and service time of it
+            tasks.append(row.task)
     return ", ".join(
         f"{f'{metric} of ' if metric else ''}{first_of(tasks, _MOST_NAMED)}" for metric, tasks in by_metric.items()
     )

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from esbench.comparison.metrics import THROUGHPUT
+from esbench.comparison.metrics import CAPACITY, THROUGHPUT
 from esbench.comparison.model import Comparison, Difference, Pair, Row
-from esbench.comparison.reasons import ANSWERS_DIFFER, CLUSTERS, FASTER, MORE_ERRORS, NOT_JUDGED, SAME, SLOWER, UNCLEAR
+from esbench.comparison.reasons import (
+    ANSWERS_DIFFER,
+    CLUSTERS,
+    FASTER,
+    MORE_ERRORS,
+    NOT_JUDGED,
+    OF_THESE_CLUSTERS,
+    SAME,
+    SLOWER,
+    UNCLEAR,
+)
 from esbench.errors.printable import printable
 from esbench.errors.short import beginning
 from esbench.record.figures import HIGHER
@@ -14,6 +24,7 @@ from esbench.record.figures import HIGHER
 FACTOR = 2.0  # a ratio above it is said as a factor
 _MOST_TASKS, _LONGEST_NAME = 3, 24
 _PARAM = "param "
+_FIRST = {CAPACITY: 0, THROUGHPUT: 1}
 
 
 def conclusion(compared: Comparison) -> str:
@@ -25,8 +36,8 @@ def sentence(pair: Pair) -> str:
     """Return what came of a pair: alarms first, then tasks by verdict, the worst first."""
     parts = [*_alarms(pair), *_outcomes(pair)]
     now = " as they run now" if _scope_of(pair) == CLUSTERS else ""
-    same = "A/A, " if pair.is_same and pair.baseline != pair.contender else ""
-    return printable(f"{same}{' -> '.join(side_names(pair))}{now}: {'; '.join(parts)}")
+    same = " (no known difference)" if pair.is_same and pair.baseline != pair.contender else ""
+    return printable(f"{' -> '.join(side_names(pair))}{now}{same}: {'; '.join(parts)}")
 
 
 def side_names(pair: Pair) -> tuple[str, str]:
@@ -109,8 +120,11 @@ def _outcomes(pair: Pair) -> Iterator[str]:
 
 
 def _leading(rows: Sequence[Row]) -> list[Row]:
-    """Return the first judged row of each task: its throughput, or its median latency."""
-    return list({row.task: row for row in reversed(rows)}.values())[::-1]
+    """Return the row of each task that says most of it: its capacity, else its throughput, else the first one."""
+    by_task: dict[str, list[Row]] = {}
+    for row in rows:
+        by_task.setdefault(row.task, []).append(row)
+    return [min(of_task, key=lambda row: _FIRST.get(row.metric, len(_FIRST))) for of_task in by_task.values()]
 
 
 def _changed(word: str, rows: Sequence[Row]) -> str:
@@ -143,7 +157,8 @@ def _unknown(word: str, rows: Sequence[Row], *, with_reason: bool) -> str:
     tasks = _tasks(rows)
     if not with_reason:
         return f"{_named(tasks)} {word}"
-    reasons = list(dict.fromkeys(row.verdict.reason.sentence for row in rows if row.verdict is not None))
+    found = (row.verdict.reason.sentence for row in rows if row.verdict is not None)
+    reasons = list(dict.fromkeys(sentence.removeprefix(OF_THESE_CLUSTERS) for sentence in found))
     of_all = f"all {len(tasks)} tasks" if len(tasks) > _MOST_TASKS else _named(tasks)
     return f"{word} in {of_all}: {beginning(reasons[0], 90)}" + (" and other reasons" if reasons[1:] else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress, zip_longest
@@ -19,6 +20,8 @@ _MARKDOWN_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", "|": "\\|", "\n": 
 _RESET = "\x1b[0m"
 _DOTS = "..."
 _GAP = 2  # between the columns of a table
+_NO_BREAK = "\u00a0"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|min)(?:\W|$))")  # a number stays with its unit
 _INDENT = " " * 4  # of cells below their row
 _SHORTEST = 16  # characters of a cell that is cut
 # Characters of a text, and of each of its words, that stay on one line: while there are spare columns, and without any.
@@ -298,7 +301,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 def _parts(line: str, width: int, indent: str = "") -> list[str]:
     """Return parts of a line that fit the width unless one is a longer word; parts after the first are indented."""
     options: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
-    return wrap(line, max(1, width), subsequent_indent=indent, **options) or [""]
+    bound = _BEFORE_UNIT.sub(_NO_BREAK, line)
+    parts = wrap(bound, max(1, width), subsequent_indent=indent, **options)
+    return [part.replace(_NO_BREAK, " ") for part in parts] or [""]
 
 
 def _filled(text: str, width: int | None) -> str:

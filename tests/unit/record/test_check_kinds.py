@@ -103,7 +103,7 @@ def test_a_rate_was_missed_if_a_check_about_it_forbids_the_figures(kind: CheckKi
     warned, forbidden = raced(kind.warning("wrong", "")), raced(kind.unusable("wrong", ""))
     assert not missed_target(warned.tasks[0])
     assert missed_target(forbidden.tasks[0]) is missed
-    assert other_fault(forbidden.tasks[0]) == ("" if missed else "wrong")
+    assert other_fault(forbidden.tasks[0]) == (None if missed else forbidden.tasks[0].checks[0])
     assert ("Target rates were missed:" in titles(*forbidden.tasks[0].checks)) is missed
     assert "Target rates were missed:" not in titles(*warned.tasks[0].checks)
 

@@ -57,7 +57,7 @@ def test_the_conclusion_comes_first_and_names_the_sides_by_what_differs() -> Non
 
 
 def test_identical_sides_are_called_so() -> None:
-    assert first_line(rounds(scaled(20000))) == "A/A, baseline -> contender: the same in all 4 tasks"
+    assert first_line(rounds(scaled(20000))) == "baseline -> contender (no known difference): the same in all 4 tasks"
 
 
 def test_a_ratio_above_two_is_a_factor_with_its_range() -> None:
