@@ -132,7 +132,7 @@ def parse_beside(texts: Sequence[str]) -> Mapping[str, float]:
     for text in texts:
         task, per_s = _task_and_rate(text)
         if task in rates:
-            raise UsageError(f"{task} runs beside already", where=f"--while={text}", hint="give each task one rate")
+            raise UsageError(f"{task} is given twice", where=f"--while={text}", hint="give each task one rate")
         rates[task] = per_s
     return rates
 

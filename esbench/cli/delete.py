@@ -193,6 +193,6 @@ def _moment(text: str) -> str:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         if not text.strip()[-1:].isalpha():  # a number alone would be seconds
-            raise UsageError(f'"{text}" is no date', where="--before", hint=_WHEN) from None
+            raise UsageError(f'"{text}" is not a date', where="--before", hint=_WHEN) from None
         moment = datetime.now(UTC) - timedelta(seconds=parse_duration(text, "--before", _WHEN))
     return moment.isoformat(timespec="seconds").replace("+00:00", "")

@@ -174,7 +174,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
                 rounds = flags["rounds"] or FEWEST_ROUNDS
                 return SessionCommand(flags, progress).begin("duel", words, named, rounds, search=search)
             if search and flags["rounds"] == AUTO:
-                raise UsageError("--rounds=auto does not go with it", where="--capacity", hint="say --rounds=6")
+                raise UsageError("--capacity cannot be combined with --rounds=auto", hint="give --rounds=6")
             rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or FEWEST_ROUNDS
             pacing = Pacing(
                 flags["slice_s"],
@@ -190,7 +190,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
         if flags["rounds"] == AUTO:
             raise UsageError("--rounds=auto is for a session that begins", where=f"--resume={resumed}")
         if flags["restart_node"]:
-            raise UsageError("--restart-node is as the session began with it", where=f"--resume={resumed}")
+            raise UsageError("--restart-node cannot be changed when a session is resumed", where=f"--resume={resumed}")
         if flags["dry_run"]:
             raise UsageError("--dry-run is for a session that begins", where=f"--resume={resumed}")
         return SessionCommand(flags, progress).resume(resumed, words, sides, flags["rounds"])
@@ -228,14 +228,17 @@ def _check_turns(context: click.Context) -> None:
     names = [param.opts[0] for param in given if flags[str(param.name)] not in (None, False)]
     names += ["--rounds=auto"] if flags["rounds"] == AUTO else []
     if names:
-        raise UsageError(f"{names[0]} is for sides that are raced at once", where="--turns", hint="leave out either")
+        raise UsageError(
+            f"{names[0]} cannot be combined with --turns: it is for sides that are raced at once",
+            hint="leave one of them out",
+        )
 
 
 _NOT_PLANNED = {
     "resume": "a plan is made before a duel, or of an earlier one like it",
-    "turns": "a plan is of sides that are raced at once",
+    "turns": "a plan is for sides that are raced at once",
     "dry_run": "it races nothing, and a plan needs two rounds",
-    "rounds": "their number is what a plan says",
+    "rounds": "the plan computes their number",
     "test_mode": "its tasks are too short",
     "html": "a plan has no page",
     "fail_on": "a plan has no verdicts",
@@ -249,7 +252,7 @@ def _check_plan(context: click.Context) -> None:
     for name, why in _NOT_PLANNED.items():
         if context.params[name]:
             raise UsageError(
-                f"--{name.replace('_', '-')} does not go with it: {why}", where="--plan", hint="leave out either"
+                f"--plan cannot be combined with --{name.replace('_', '-')}: {why}", hint="leave one of them out"
             )
 
 

@@ -65,15 +65,15 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     given = [option for option, name in _SEARCH.items() if flags[name]]
     if flags["capacity"] != "":
         if given:
-            what = f"--{given[0]} is of a search for a capacity"
+            what = f"--{given[0]} belongs to a search for a capacity"
             raise UsageError(what, hint="add --capacity" if flags["capacity"] is None else "say --capacity alone")
         return ()
     if flags["resume"]:
-        what = "--capacity is as the session began with it"
+        what = "--capacity cannot be changed when a session is resumed"
         raise UsageError(what, where=f"--resume={flags['resume']}", hint="leave it out")
     for name, (option, why) in _NOT_SEARCHED.items():
         if flags[name]:
-            raise UsageError(f"{option} does not go with it: {why}", where="--capacity", hint="leave out either")
+            raise UsageError(f"--capacity cannot be combined with {option}: {why}", hint="leave one of them out")
     not_judged = {
         ANSWERS: "a search for a capacity compares no answers",
         OBJECTIVES: "a search for a capacity finds the rate at which they hold",

@@ -260,7 +260,7 @@ def _mapping_text(mapping: Mapping[str, Any]) -> str:
 def _without_effect(flags: Mapping[str, Any]) -> Sequence[str]:
     said = [f"-{name} has no effect: {why}" for name, why in _REPLACED.items() if flags[name]]
     given = [f"-{name}-timeout" for name in ("dial", "read", "write") if flags[name]]
-    return [*said, *(f"{name} has no effect: -timeout is of the whole request" for name in given)]
+    return [*said, *(f"{name} has no effect: -timeout covers the whole request" for name in given)]
 
 
 def _race(

@@ -221,7 +221,7 @@ session_flags = with_options(
 @click.command(cls=EsbenchCommand, name="race")
 @race_flags
 def parser(**flags: Any) -> None:
-    """The flags alone."""
+    """Declare the flags of a race: never run, `_check_pipeline` looks them up in its params."""
 
 
 def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = ()) -> RaceOptions:
@@ -268,7 +268,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
     load_hosts = () if flags["load_hosts"] is None else parse_load_hosts(flags["load_hosts"])
     load_cluster = "" if flags["load_cluster"] is None else parse_load_cluster(flags["load_cluster"])
     if flags["synthetic_documents"] and not flags["synthetic_corpus"]:
-        raise UsageError("--synthetic-documents is a number of documents to generate: add --synthetic-corpus")
+        raise UsageError("--synthetic-documents works only with --synthetic-corpus")
     repository = track_repository_of(flags)
     path = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
     given_options = client_options_of_clusters(flags["client_options"], list(named_clusters) or [DEFAULT_CLUSTER])

@@ -206,7 +206,9 @@ class SessionCommand:
         began["--budget"], given["--budget"] = session.budget_s, self._flags["budget_s"]
         for option, value in given.items():
             if value is not None and value is not False and value != began[option]:
-                raise UsageError(f"{option} is as the session began with it", where=where, hint="leave it out")
+                raise UsageError(
+                    f"{option} cannot be changed when a session is resumed", where=where, hint="leave it out"
+                )
 
     def _at_once(
         self, sides: Mapping[str, RaceOptions], pacing: Pacing
@@ -248,7 +250,7 @@ class SessionCommand:
         kept, given = session.before_round, self._flags["before_round"]
         hint = "" if kept is None else f"--before-round={shlex.quote(kept)}"
         if given not in (None, kept):
-            raise UsageError("--before-round is as the session began with it", where=where, hint=hint)
+            raise UsageError("--before-round cannot be changed when a session is resumed", where=where, hint=hint)
         if kept and given is None and session.left:
             what = "the session runs a command before each round or race, which is not run unless you give it again"
             raise UsageError(what, where=where, hint=hint)
@@ -292,7 +294,7 @@ class SessionCommand:
         what = f"the track has changed since race {raced.race_id}"
         if len(session.sides) > 1:
             raise UsageError(what, hint="--allow=track-digest goes on all the same")
-        self._progress.warn(f"{what}: the rounds to come are of another one")
+        self._progress.warn(f"{what}: the next rounds will use the new one")
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
         """Check all sides before the first race: raise or warn of everything that can be known to be wrong."""

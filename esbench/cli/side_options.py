@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from esbench.race.options import RaceOptions
 
 NOT_OF_A_SIDE = {
-    "seed": "--seed is one for all sides, or they would not be sent the same",
-    "capacity": "--capacity is one for all sides, or their rates would differ",
+    "seed": "--seed applies to all sides, or they would not be sent the same",
+    "capacity": "--capacity applies to all sides, or their rates would differ",
     "race-id": "the races of a session are named as they begin",
     "keep-node": "the nodes of a session end with it",
 }
@@ -97,14 +97,14 @@ def _canonical(word: str, where: str, before: str) -> str:
 def _hint(name: str, given: str, value: str) -> str:
     context = click.get_current_context(silent=True)
     if context is not None and any(f"--{name}" in param.opts for param in context.command.params):
-        return f"--{name} is one for all sides, and stands beside them"
+        return f"--{name} applies to all sides: give it outside of them"
     if ":" in given and not value:
-        return f'parameters of the track are said so: "track-params={given}"'
+        return f'write a parameter of the track as "track-params={given}"'
     if given.endswith("}"):
         return _JSON_HINT
     if hint := nearest(name, _PARAMS):
         return hint
-    parameter = f'; a parameter of the track is said so: "track-params={given}:{value}"' if value else ""
+    parameter = f'; write a parameter of the track as "track-params={given}:{value}"' if value else ""
     return f"esbench duel --help lists them{parameter}"
 
 
@@ -149,7 +149,7 @@ def _word(param: click.Parameter, value: str) -> str:
 
 
 def _is_path(name: str, value: str) -> bool:
-    """True if the value of an option that takes other values, too, is the path of a file or folder."""
+    """True if `value` of --distribution or --track-repository is a path, not a name or URL."""
     if name == "distribution":
         from esbench.engine.catalog import load_catalog
         from esbench.engine.unpacked import is_path
@@ -249,7 +249,7 @@ def _hidden(word: str) -> str:
 
 
 def with_secrets(kept: Sequence[str], given: Sequence[str], where: str) -> tuple[str, ...]:
-    """Return the words of a resumed session, with the secrets that are given again since they were not stored.
+    """Return the words of a resumed session. Secrets are not stored in a session; they are taken from `given`.
 
     Raises UsageError if another word is given, if a secret is missing, and if a word that reads a variable of the
     environment is not given again: others may have written the session's file.

@@ -37,7 +37,7 @@ def resolve(hosts: Iterable[Host], lookup: Lookup = look_up) -> tuple[Host, ...]
 
 
 def hosts_to_reach(hosts: Sequence[Host], proxy: Proxy | None) -> tuple[Host, ...]:
-    """Return the hosts that connections are opened to: resolved ones, or those given, whose names a proxy resolves.
+    """Return the hosts to connect to: one per resolved address; unresolved with a proxy, which resolves them itself.
 
     Raises ClusterError as `resolve`.
     """

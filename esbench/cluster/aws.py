@@ -208,7 +208,7 @@ def canonical_request(method: str, target: str, headers: Iterable[tuple[str, str
 
 @lru_cache(maxsize=1024)
 def canonical_query(query: str) -> str:
-    """Return a query as it is signed: names and values encoded by RFC 3986, in the order of these."""
+    """Return a query as it is signed: percent-encoded (RFC 3986), sorted by encoded name, then value."""
     pairs = [part.partition("=") for part in query.split("&") if part]
     encoded = [(_encoded(name), _encoded(value)) for name, _, value in pairs]
     return "&".join(f"{name}={value}" for name, value in sorted(encoded))

@@ -36,7 +36,7 @@ class Proxy:
         except ValueError:
             host = port = None
         if not host or url.path.strip("/") or url.query or url.fragment:
-            raise UsageError(f'proxy "{shown}" is no URL of a host', where=where, hint=hint)
+            raise UsageError(f'proxy "{shown}" is not the URL of a host', where=where, hint=hint)
         if url.scheme not in ("http", "https"):
             raise UsageError(f'proxy "{shown}" has the scheme "{url.scheme}"', where=where, hint="http or https")
         if not port:

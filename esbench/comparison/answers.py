@@ -180,8 +180,11 @@ def _limits(why: str, answers: Collection[Any]) -> Iterator[str]:
 
 
 def _where_they_differ(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the parts of two values that are not equal; of a text what stands around the place where they begin to
-    differ, of lists of two lengths what follows it."""
+    """Return only the differing parts of two JSON values.
+
+    Long strings are cut to some context before the first difference; lists of different length, to the items from it
+    on.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         keys = [key for key in dict.fromkeys((*one, *other)) if one.get(key) != other.get(key)]
         parts = {key: _where_they_differ(one.get(key), other.get(key)) for key in keys}

@@ -95,7 +95,7 @@ def _found(record: RaceRecord) -> FoundCapacity | None:
 
 
 def _of_intervals(design: Design) -> Fit | None:
-    """Return the difference of two searches by their intervals; None if one of these lacks an end."""
+    """Compare two single searches by their 95 % intervals; None if either interval is unbounded."""
     found = [_found(race.record) for race in design.races]
     logs = [
         [math.log(rate) for rate in (each.low_per_s, each.estimate_per_s, each.high_per_s)]

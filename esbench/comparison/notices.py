@@ -23,8 +23,10 @@ class Repeated:
     races: int
 
     def counted(self, race: str) -> Notice:
-        """Return the notice, with the number of races that have it unless all have it. `race` is the word for one:
-        race, round."""
+        """Return the notice, with "(in 3 of 6 races)" appended unless all races have it.
+
+        `race`: the noun, race or round.
+        """
         if len(self.ids) == self.races:
             return self.notice
         return replace(self.notice, text=f"{self.notice.text} (in {len(self.ids)} of {self.races} {race}s)")

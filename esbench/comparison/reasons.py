@@ -149,7 +149,7 @@ TREND = Reason(
 BUSY_BESIDE = Reason(
     "background-load",
     UNCLEAR,
-    "background load of the other side: its nodes worked beside their own slices",
+    "background load of the other side: its nodes worked outside of their own slices",
     "longer slices (`--slice`), or wait for merges before the task",
     "busy beside",
     scope=SESSION,
@@ -284,7 +284,7 @@ MORE_ERRORS = Reason(
     "more-errors",
     NOT_JUDGED,
     "more requests failed on the side that was faster",
-    "`esbench show` of a race: failing fast is no gain; `--max-error-rise` allows more",
+    "`esbench show` of a race: failing fast does not count as a gain; `--max-error-rise` allows more",
     "! errors",
     is_fault=True,
     is_alarm=True,

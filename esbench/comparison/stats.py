@@ -86,7 +86,7 @@ def trend(differences: ArrayLike) -> Effect:
     d = _logs(differences)
     n = d.shape[-1]
     if n < 3:
-        raise ValueError(f"{n} rounds have no trend beside their spread")
+        raise ValueError(f"{n} rounds have no trend in addition to their spread")
     x = np.arange(n) - (n - 1) / 2
     squares = float((x**2).sum())
     slope = (d * x).sum(axis=-1) / squares
@@ -339,7 +339,7 @@ def share_bounds(hits: float, trials: float, level: float = 0.95) -> tuple[float
     ValueError without trials, or with more hits than trials.
     """
     if not 0 <= hits <= trials or trials < 1:
-        raise ValueError(f"{hits} hits in {trials} trials are no share")
+        raise ValueError(f"{hits} hits in {trials} trials are not a share")
     low = special.betaincinv(hits, trials - hits + 1, 1 - level) if hits else 0.0
     high = special.betaincinv(hits + 1, trials - hits, level) if hits < trials else 1.0
     return float(low), float(high)

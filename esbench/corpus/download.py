@@ -265,7 +265,9 @@ def _http(url: str, start: int, version: str, where: str) -> Iterator[_Stream]:
                     retries=Retry(total=10, connect=0, read=0, status=0, other=0, redirect=10),
                 )
             except ValueError as error:
-                raise CorpusError(f"{shown(url)} leads to what is no URL: {_reason(error)}", where=where) from error
+                raise CorpusError(
+                    f"{shown(url)} redirects to something that is not a URL: {_reason(error)}", where=where
+                ) from error
             try:
                 _check_redirects(url, response, where)
                 yield _stream_of(response, start, version, url, where)

@@ -41,8 +41,8 @@ def synthetic_corpora(
     """Return the corpora with generators in place of document files, at most `documents` documents each.
 
     No corpus gets larger than the original; parts that are generated already stay as they are. `requests`: parameters
-    of operations in addition to those in the challenge. raw: a processor of the track turns these documents into the
-    final ones and adds its own times and fields.
+    of operations in addition to those in the challenge. `raw`: these are inputs of a track processor, which adds
+    timestamps and fields itself.
     """
     maker = _Maker(track, challenge, requests, raw)
     return tuple(replace(corpus, documents=tuple(maker.parts(corpus, documents))) for corpus in corpora)

@@ -181,7 +181,7 @@ def kept_mappings(index: str, mappings: Mapping[str, Any], is_typed: bool) -> tu
     notes = []
     types = [name for name in mappings if name != "_default_"] if is_typed else []
     if len(types) > 1:
-        what = f"its documents are of {len(types)} types: {', '.join(sorted(types))}"
+        what = f"its documents have {len(types)} types: {', '.join(sorted(types))}"
         raise UsageError(what, where=index, hint="copy those of each type into its own index, by _reindex")
     if types and types[0] not in ("doc", "_doc"):
         notes.append(f'the name of its type, "{types[0]}": esbench writes its own where a version has types')

@@ -57,7 +57,7 @@ class DatabaseProgram:
         if found is None or not Path(found).is_file():
             where = f"--distribution={distribution}"
             if name is None:
-                raise EngineError(f'there is no program "{distribution}"', where=where)
+                raise EngineError(f'"{distribution}" is not an executable', where=where)
             hint = f"install the package {_PACKAGES[distribution]}, or give the path of {name}"
             raise EngineError(f"{name} is not installed", where=where, hint=hint)
         path_of_it = Path(found).absolute()
@@ -132,7 +132,8 @@ class DatabaseEngine:
         node = options.node
         for given, flag in ((node.jvm_options, "--jvm-options"), (node.node_plugins, "--node-plugins")):
             if given:
-                raise UsageError("is of Java", where=flag, hint=f"{node.distribution} has --node-settings and --heap")
+                hint = f"for {node.distribution} use --node-settings and --heap"
+                raise UsageError(f"{flag} applies only to Elasticsearch and OpenSearch nodes", hint=hint)
         check_heap(node.heap_bytes, _LEAST_POOL_BYTES)
         if node.nodes != 1:
             raise UsageError("a SQL server is one node", where=f"--nodes={node.nodes}", hint="leave it out")
@@ -140,7 +141,7 @@ class DatabaseEngine:
             raise UsageError("a SQL server ends with its race", where="--keep-node", hint="leave it out")
         for name in node.node_settings:
             if not _SETTING.fullmatch(name):
-                raise UsageError(f'"{name}" is no name of a setting', where="--node-settings")
+                raise UsageError(f'"{name}" is not the name of a setting', where="--node-settings")
             if name.replace("_", "-") in _OWN:
                 raise UsageError(f'"{name}" is set by esbench', where="--node-settings", hint="leave it out")
         self._process: _DatabaseProcess | None = None

@@ -66,9 +66,9 @@ class Downloader:
             return
         if self.offline:
             raise EngineError(
-                f"{artifacts[0].filename} is not in the cache and esbench is to stay offline",
+                f"--offline: {artifacts[0].filename} has not been downloaded yet",
                 where=str(self.cache),
-                hint="run it once with a network",
+                hint="run once without --offline",
             )
         try:
             from jgo.maven import MavenContext, PythonResolver
@@ -106,8 +106,8 @@ def _resolve(context: MavenContext, artifact: Artifact) -> Path:
         raise _failed(artifact, error) from error
     if not _is_intact(artifact, path):
         raise EngineError(
-            f"the download of {artifact.filename} is cut or altered: its sha256 is not {artifact.sha256[:12]}...",
-            hint="nothing was kept; run it again, and look for a proxy if it stays so",
+            f"checksum mismatch: the sha256 of the downloaded {artifact.filename} is not {artifact.sha256[:12]}...",
+            hint="nothing was kept; run it again. If it happens again, a proxy may be altering downloads",
         )
     return path
 

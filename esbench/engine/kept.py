@@ -49,7 +49,7 @@ class KeptNode:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f'"{self.name}" is no name of a node')
+            raise ValueError(f'"{self.name}" is not the name of a node')
         check_race_id(self.race_id)
 
     @property
@@ -95,7 +95,7 @@ class KeptNodes:
             except FileNotFoundError:  # ended meanwhile
                 continue
             except (OSError, ValueError, RecursionError, UsageError) as error:
-                raise EngineError("is no file of a kept node", where=str(file), hint="remove it") from error
+                raise EngineError("is not the file of a kept node", where=str(file), hint="remove it") from error
             if self.file(node.race_id, node.name) != file or node.group not in node.processes:
                 raise EngineError("is the file of another node", where=str(file), hint="remove it")
             found.append(node)

@@ -74,7 +74,7 @@ class ReceivedFiles:
         The file gets its name with the last chunk.
         """
         if not file.path.is_relative_to(self._home) or ".." in file.path.parts:
-            raise RaceError(f"{file.path} does not lie below {self._home}", where="load host")
+            raise RaceError(f"{file.path} is not below {self._home}", where="load host")
         partial = file.path.with_name(f".{file.path.name}.{self._ending}")
         self._incomplete.add(partial)
         try:
@@ -135,7 +135,7 @@ class Places:
 
 
 class CopiedFiles:
-    """Brings the files of steps to one load host, and says where they are there; what names stand for there, too."""
+    """Copies the files of steps to one load host, and maps local paths and names to remote ones."""
 
     def __init__(self, agent: Agent, places: Places) -> None:
         self._agent = agent

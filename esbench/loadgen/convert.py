@@ -114,8 +114,8 @@ class LoadgenTrack:
 def track_of(file: LoadgenFile, *, host: str = "") -> LoadgenTrack:
     """Return the track of a Loadgen file.
 
-    `host`: HOST:PORT or a URL in place of the only one of the file. Raises TrackError for what the file lacks,
-    UsageError for an environment variable that is not set.
+    `host`: overrides the file's host (HOST:PORT or URL); allowed only if the file names one host. Raises TrackError for
+    what the file lacks, UsageError for an environment variable that is not set.
     """
     return _Converter(file, host).track()
 
@@ -241,7 +241,7 @@ class _Converter:
         match = _URL.fullmatch(url)
         if match is None:
             is_drawn = url.startswith("$[[")
-            what = f'"{_without_user(request.url)}" {"begins with what is drawn" if is_drawn else "is no URL"}'
+            what = f'"{_without_user(request.url)}" {"begins with what is drawn" if is_drawn else "is not a URL"}'
             raise TrackError(what, where=request.where, hint="say http://HOST:PORT/PATH")
         rest = match["rest"].partition("#")[0]
         rest = rest if rest.startswith("/") else f"/{rest}"
@@ -255,7 +255,7 @@ class _Converter:
             raise TrackError(f'"{request.url}" names no host', where=request.where, hint=hint)
         match = _URL.fullmatch(endpoint if "://" in endpoint else f"http://{endpoint}")
         if match is None:
-            raise UsageError(f'"{_without_user(endpoint)}" is no URL', where=f"{self._file.path}: default_endpoint")
+            raise UsageError(f'"{_without_user(endpoint)}" is not a URL', where=f"{self._file.path}: default_endpoint")
         return self._address(match, "/", request.where)
 
     def _address(self, match: re.Match[str], path: str, where: str) -> _Place:
@@ -268,7 +268,7 @@ class _Converter:
             parts = urlsplit(f"{scheme}://{host}")
             name, port = parts.hostname or "", parts.port or (443 if scheme == "https" else 80)
         except ValueError as error:
-            raise TrackError(f'"{host}" is no host: {error}', where=where) from None
+            raise TrackError(f'"{host}" is not a host: {error}', where=where) from None
         user, _, password = (unquote(part) for part in self._environment.within(match["user"] or "").partition(":"))
         return _Place(scheme, str(Host(name, port)), path, Identity(user, password) if user else None)
 
@@ -366,11 +366,11 @@ class _Converter:
         if kind in _CLOCKS:
             return "now_with_format", {**_CLOCKS[kind], **keys}
         if kind == "now_with_format" and "%" in keys.get("format", ""):
-            what = f'"{keys["format"]}" is no layout of Go, which shows how it writes 2006-01-02 15:04:05'
+            what = f'"{keys["format"]}" is not a layout of Go, which shows how it writes 2006-01-02 15:04:05'
             raise TrackError(what, where=variable.where)
         if kind == "random_array":
             if (of := keys.get("variable_key", "")) not in self._variables:
-                what = f'the elements of "{variable.name}" are of no variable of the file: variable_key: "{of}"'
+                what = f'"{variable.name}" takes its elements from a variable that the file lacks: variable_key: "{of}"'
                 raise TrackError(what, where=variable.where, hint=did_you_mean(of, self._variables))
             return kind, {"size": 0, **keys, "variable_key": self._names[of]}
         return kind, {"from": 0, **keys} if kind in ("range", "int_array_bitmap") else keys
@@ -393,7 +393,7 @@ class _Converter:
             raise TrackError(what, where=variable.where) from None
         except UnicodeDecodeError as error:
             line = 1 + error.object.count(b"\n", 0, error.start)
-            what = f'"{found}" of values of "{variable.name}": line {line} is no text in UTF-8'
+            what = f'"{found}" of values of "{variable.name}": line {line} is not UTF-8 text'
             raise TrackError(what, where=variable.where, hint="convert it, e.g. with iconv") from None
         name = f"{self._names[variable.name]}{path.suffix or '.txt'}"
         files[name] = found

@@ -80,7 +80,7 @@ def as_json(path: Path, text: str) -> str:
         if kind == "request":
             method, _, url = lines[0].strip().partition(" ")
             if not url.strip():
-                what = f'"{method[:80]}" is no request'
+                what = f'"{method[:80]}" is not a request'
                 raise TrackError(what, where=f"{path}:{line}", hint="say METHOD URL; a body ends with its empty line")
             body = [each.removesuffix("\r") for each in lines[1:]]
             requests.append(_Request(method.upper(), url.strip(), line, body))
@@ -163,7 +163,7 @@ class _Comment:
     def _key(self) -> str:
         token = self._take()
         if token.kind not in ("name", "string", "number"):
-            self._fail(token.line, f"{token.text} is no key")
+            self._fail(token.line, f"{token.text} is not a key")
         return _unquoted(token.text) if token.kind == "string" else token.text
 
     def _value(self) -> _Value:
@@ -214,7 +214,7 @@ class _Comment:
             self._fail(said.line, "an assert is an object, or a status and an object of the body", hint)
         status, *body = said.content
         if not isinstance(status.content, int | None):
-            self._fail(status.line, f"{status.plain} is no status", "say (200, {...})")
+            self._fail(status.line, f"{status.plain} is not a status", "say (200, {...})")
         conditions = [] if status.content is None else [_is(_STATUS, status)]
         if body and not isinstance(body[0].content, dict):
             self._fail(body[0].line, "what a body must be is an object", "say (200, {key: value})")

@@ -207,20 +207,20 @@ def open_loadgen(path: Path, beside: Path | None = None) -> LoadgenSource:
 
 def _parsed(path: Path) -> DocumentNode:
     if path.suffix not in (*YAML_SUFFIXES, dsl.SUFFIX):
-        raise UsageError(f'"{path}" is no file of Loadgen', hint="it ends in .yml, or of the DSL in .dsl")
+        raise UsageError(f'"{path}" is not a Loadgen file', hint="it ends in .yml, or of the DSL in .dsl")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f'"{path}" cannot be read: {error.strerror}', hint="esbench load FILE.yml") from None
     except UnicodeDecodeError:
-        raise UsageError(f'"{path}" is no text in UTF-8') from None
+        raise UsageError(f'"{path}" is not UTF-8 text') from None
     renderer = TrackRenderer(path.parent, RenderContext({}, distribution="", version="0", now=0.0))
     text = dsl.as_json(path, text) if path.suffix == dsl.SUFFIX else text
     root = parse(Rendered(path.name, text, renderer), last_wins=True)
     if not isinstance(root.value, Mapping):
         is_dsl = re.match(r"\s*(#|GET|POST|PUT|DELETE|HEAD)\b", text)
         hint = "a file of the DSL ends in .dsl" if is_dsl else "it has requests: and variables:"
-        root.fail("this is no Loadgen file", hint)
+        root.fail("this is not a Loadgen file", hint)
     return root
 
 
@@ -231,7 +231,9 @@ def _check_requests(root: DocumentNode) -> None:
             root["tests"].fail("suites of tests are not run", "name one of their files: esbench load TEST/loadgen.yml")
         for key in root.value:
             if key in _PIPELINES:
-                root[key].fail(f'"{key}" is of a gateway\'s file', "esbench load takes requests: and variables:")
+                root[key].fail(
+                    f'"{key}" belongs to a file for INFINI Gateway', "esbench load takes requests: and variables:"
+                )
             if key not in _KEYS and nearest(str(key), _KEYS):
                 root[key].fail(f'a Loadgen file has no "{key}"', did_you_mean(str(key), _KEYS))
         root.fail("the file has no requests", "requests: is a list of what to send")

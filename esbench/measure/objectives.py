@@ -66,7 +66,7 @@ def parse_objective(text: str) -> Objective:
     if (percentile := _PERCENTILE.fullmatch(figure)) is not None:
         rank = float(percentile[1])
         if not 0 < rank <= 100:
-            raise refused("is of no percentile", "a percentile is above p0, and p100 at most")
+            raise refused("does not name a percentile", "a percentile is above p0, and p100 at most")
         return Objective("percentile", directed(least=False), milliseconds(bound, f"{figure}{sign}"), rank)
     if (within := _WITHIN.fullmatch(figure)) is not None and within[1]:
         limit_ms = milliseconds(within[1], "within ", f"{sign}{bound}")

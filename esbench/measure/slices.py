@@ -83,7 +83,7 @@ class WholeTime:
         return WholeTime(at_ns)
 
     def measured_s(self, begin_s: float, end_s: float) -> float:
-        """Return the seconds that are measured between two own times, in s."""
+        """Return how much of the interval [begin_s, end_s] on this side's clock is measured, in seconds."""
         return max(0.0, end_s - begin_s)
 
 

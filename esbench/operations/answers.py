@@ -92,7 +92,7 @@ def asked(request: RenderedRequest, dialect: Dialect) -> tuple[str, bytes | None
     if is_table(path) and request.method == "POST":
         check_query(request.target, body)
         return request.target, body
-    raise NotComparable("its replies are of no kind that is compared")
+    raise NotComparable("replies of this kind are not compared")
 
 
 def _counting(body: bytes) -> bytes:

@@ -37,7 +37,7 @@ _REFERENCES = {
 class Composite(OperationType):
     name = "composite"
     traits = replace(REQUEST, load=None, reads=None)
-    doc = "Several requests as one operation, each with its own row; streams run beside each other."
+    doc = "Several requests as one operation, each with its own row; streams run at the same time."
     parameters = {
         "requests": Parameter(
             'operations, each with "operation-type" and "name", and {"stream": [...]} of the same; any with a "weight"',

@@ -239,7 +239,9 @@ def _network(path: str, wanted: Any, where: str) -> Iterator[Condition]:
         try:
             tests.append(partial(operator.contains, ipaddress.ip_network(str(name))))
         except ValueError:
-            raise TrackError(f'"{name}" is no network', where=where, hint=did_you_mean(str(name), _NETWORKS)) from None
+            raise TrackError(
+                f'"{name}" is not a network', where=where, hint=did_you_mean(str(name), _NETWORKS)
+            ) from None
 
     def holds(value: Any) -> bool:
         try:

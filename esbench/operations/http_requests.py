@@ -58,7 +58,7 @@ _REQUEST: Mapping[str, Parameter] = {
     ),
     "assert": Parameter("conditions on the reply: equals, contains, range ... and, or, not", (dict,)),
     "valid-statuses": Parameter("statuses from 400 on that are good", (list,)),
-    "pause": Parameter("the pause after it, which is no part of any time that is measured", SECONDS, duration=True),
+    "pause": Parameter("the pause after it, which is not part of any measured time", SECONDS, duration=True),
 }
 
 
@@ -67,7 +67,7 @@ class HttpRequests(OperationType):
     traits = replace(MEASURED, any_server=True)
     doc = (
         "Requests to any HTTP server, in order, each with its own row. All figures are of requests: `iterations`, "
-        "`requests` and target rates count them, and an end may lie within a turn of all of them. Values are drawn at "
+        "`requests` and target rates count them, and an end may cut an iteration of all of them. Values are drawn at "
         "each occurrence and written as they are. A failed request is counted, and the following ones are sent all the "
         "same, unless its `assert` does not hold. A reply is good if its status is below 400 or among `valid-statuses` "
         "and, where the path ends in `_bulk`, no document was refused. An `assert` decides alone: whatever the status "
@@ -331,7 +331,7 @@ def _host(context: TaskContext, host: str) -> int:
     """Return the position of a host among those of the race. Raises TrackError for another host."""
     known = [str(each) for each in context.hosts]
     if host not in known:
-        what = f'a request goes to "{host}", which is no host of the race'
+        what = f'a request goes to "{host}", which is not a host of the race'
         raise TrackError(what, where=context.where, hint=did_you_mean(host, known))
     return known.index(host)
 

@@ -42,7 +42,7 @@ class RawRequest(OperationType):
         "path": Parameter("the path, beginning with /", required=True),
         "body": Parameter("the body, with variables; a list becomes lines of JSON", (dict, str, list)),
         "request-params": _QUERY,
-        "ignore": Parameter("statuses that are no failure", (int, list)),
+        "ignore": Parameter("statuses that are not failures", (int, list)),
         "repeat": _REPEAT,
         "once": _ONCE,
     }

@@ -17,8 +17,8 @@ Written by `python -m esbench.operations.reference` from the declarations that v
 meanings are Rally's where Rally has them; [coming from Rally](../rally.md#operation-types) names the others. Unknown
 parameters are tolerated.
 
-- **Unit**: what a type counts; throughput and target rates are in it. Target rates are in requests (ops/s) where the
-  units of a request are not known before, as those of a reindex or of all pages.
+- **Unit**: what a type counts, operations (ops) unless it says else; throughput and target rates are in it. Target
+  rates are in requests (ops/s) where the units of a request are not known before, as those of a reindex.
 - **Administrative**: left out of the summary unless it fails.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
@@ -150,7 +150,8 @@ def _lines(operations: OperationTypes) -> Iterator[str]:
             if rows[parameter] in shared
         ]
         common = f" Shared: {', '.join(also)}." if also else ""
-        yield f"{kind.doc} Unit: {kind.unit}.{administrative}{variables}{needs}{common}"
+        unit = "" if kind.unit == "ops" else f" Unit: {kind.unit}."
+        yield f"{kind.doc}{unit}{administrative}{variables}{needs}{common}"
         if own := [row for row in rows.values() if row not in shared]:
             yield ""
             yield from _table(own)

@@ -102,7 +102,7 @@ def _decoded(body: bytes | None) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict) or not isinstance(content.get("query"), str):
-        raise NotComparable("its replies are of no kind that is compared")
+        raise NotComparable("replies of this kind are not compared")
     return content
 
 

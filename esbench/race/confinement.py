@@ -31,7 +31,7 @@ _NOT_NAMED = "_none"  # a pipeline
 
 
 def refuse_names_of_others(track: Track, challenge: Challenge, targets: Iterable[str], prefix: str) -> None:
-    """Raise a RaceError for a name or pattern that does not begin with the prefix: a side beside it would be meant too.
+    """Raise a RaceError for a name or pattern without the prefix: it would also match the other side's indices.
 
     `targets` are names of indices that the race is known to use. Names that Python of the track makes are not known.
     """

@@ -108,9 +108,9 @@ def objections(capacity: KnownCapacity, track: str, tasks: Sequence[Task]) -> It
     """Yield a sentence for each reason why the rates of tasks of `track` are not percents of what these can carry."""
     others = [task.name for task in tasks if capacity.task != task.name and capacity.operation != task.operation.name]
     if capacity.track != track:
-        yield f"the capacity is of track {capacity.track}, not of {track}"
+        yield f"the capacity was found for track {capacity.track}, not {track}"
     elif others:
-        yield f"the capacity is of task {capacity.task}, not of {first_of(others, _MOST_NAMES)}"
+        yield f"the capacity was found for task {capacity.task}, not {first_of(others, _MOST_NAMES)}"
     if capacity.why == "at least":
         yield f"the capacity is {format_number(capacity.rate_per_s)}/s at least: how much more is not known"
     if capacity.why in ("flat", "out of time"):

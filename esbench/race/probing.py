@@ -37,7 +37,7 @@ from esbench.units import Rate
 
 _BATCHES = 15  # equal parts of a probe
 _DISCARDED_LIMITS = 20
-_CERTAIN = 20  # times the late requests that a probe may have: it ends
+_CERTAIN = 20  # abort at 20 times the allowed late requests
 _MOST_NAMES = 3
 _LEFT_OUT = (
     "what {} may write is not there: before its own task a search runs only those that are done once, or end with "
@@ -118,9 +118,7 @@ class Probing(Steps):
         self._limits_ms = tuple(sorted({each.limit_ms for each in self._objectives if each.limit_ms is not None}))
         self._beside = [_step_of(challenge, name, "--while")[1] for name in self.options.beside]
         if self._task in self._beside:
-            raise UsageError(
-                f"{self._task.name} is the task that is searched", where="--while", hint="name another one"
-            )
+            raise UsageError("--while must name another task than --task", where=f"--while={self._task.name}")
         for task in self._beside:
             _check(task, "--while")
         steps = challenge.steps[: number + 1]
@@ -311,7 +309,7 @@ def _check(task: Task, option: str) -> None:
     """Raise a UsageError for a task that cannot be raced at any rate for any time."""
     kind = kind_of(task.operation)
     if not is_load(task, kind):
-        what = f'task "{task.name}" does something once, and is no load'
+        what = f'task "{task.name}" does something once, so it is not load'
         raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
     if kind.traits.sends_corpora and kind.ends(task.operation.params):
         what = f'task "{task.name}" ends with its documents, and a probe of a rate sends requests for any time'

@@ -67,7 +67,7 @@ class RecordWriter(Listener):
     def tell(self, said: Mapping[tuple[int, str], Mapping[str, Any]]) -> None:
         """Add telemetry to tasks, (step, task) -> device -> figures; it is saved with the next step.
 
-        What is about tasks that have no result yet is ignored.
+        Entries for tasks without a result are ignored.
         """
         tasks = (
             replace(task, telemetry={**task.telemetry, **said[task.step, task.name]})

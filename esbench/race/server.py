@@ -41,7 +41,11 @@ class RacedServer(RaceTarget):
     @property
     def client(self) -> Cluster:
         """Raises UsageError: only requests of the track are sent."""
-        raise UsageError("an HTTP server is asked nothing but the track's requests", where=f"--pipeline={HTTP}")
+        raise UsageError(
+            "this needs an Elasticsearch or OpenSearch, and esbench sends any other server only the track's requests",
+            where=f"--pipeline={HTTP}",
+            hint="leave --pipeline out",
+        )
 
     def require(self, track: Track, challenge: Challenge) -> None:
         """Raise a UsageError for a task that asks for more than an HTTP server."""

@@ -42,5 +42,5 @@ class Steps(Listener):
 
     @property
     def search(self) -> CapacitySearch | None:
-        """The search for a capacity as far as it is, for the record; None of other races."""
+        """The capacity search so far, as stored in the record; None if this race is not a search."""
         return None

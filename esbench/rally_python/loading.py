@@ -357,7 +357,7 @@ def _missing(error: ModuleNotFoundError) -> str:
     name = error.name or ""
     if _under(name, "esrally"):
         return f"esbench provides {', '.join(sorted(esrally.modules()))}"
-    return f"install it beside esbench: pip install {name.partition('.')[0]}"
+    return f"install it next to esbench: pip install {name.partition('.')[0]}"
 
 
 def _package_name(folder: Path) -> str:

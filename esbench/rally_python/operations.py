@@ -106,7 +106,7 @@ class DrawnParameters(OperationType):
             raise TrackError(
                 f"the target rate is in {rate.unit}/s, and the operation does not say {missing.args[0]}",
                 where=where,
-                hint="say ops/s, or give it beside the param-source",
+                hint="say ops/s, or give it next to the param-source",
             ) from None
 
     def ends(self, params: Mapping[str, Any]) -> bool:

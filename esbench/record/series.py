@@ -269,7 +269,7 @@ def read_seconds(path: Path, *, finished: bool = False) -> Iterator[SecondLine]:
         try:
             second = decoder.decode(line)
             if not 0 <= second.second <= LONGEST_S:
-                raise ValueError(f"{second.second} is no second of a race")
+                raise ValueError(f"{second.second} is not a second of a race")
             yield second
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
             raise _damaged(path, number, error) from error

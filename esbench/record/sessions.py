@@ -52,7 +52,7 @@ class Pacing:
         if (self.gap_s is not None and self.gap_s < 0) or (self.task_time_s is not None and self.task_time_s <= 0):
             raise ValueError("a time is negative")
         if self.warmup not in WARMUPS:
-            raise ValueError(f'"{self.warmup}" is no kind of warmup')
+            raise ValueError(f'"{self.warmup}" is not a kind of warmup')
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class SessionStore:
                 raise ValueError(f"written by a newer esbench: schema {said.schema}, this one reads up to {SCHEMA}")
             session_read = msgspec.json.decode(payload, type=RaceSession)
             if session_read.id != file.stem:
-                raise ValueError(f"it is of session {session_read.id}")
+                raise ValueError(f"it belongs to session {session_read.id}")
             return replace(session_read, schema=SCHEMA, damage=said.damage(payload, file.name))
 
     def newest(self, limit: int) -> tuple[list[RaceSession], list[RecordError]]:

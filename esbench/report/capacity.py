@@ -186,7 +186,7 @@ def capacity_notices(shown: ShownSearch) -> Iterator[Notice]:
     if shown.found and shown.found.drifts:
         yield Notice(
             "state-drift: later probes had more or fewer late requests than earlier ones at the same rate: the index "
-            "or the node changed while it was searched, or something else ran beside it for a time"
+            "or the node changed while it was searched, or something else ran on it for a time"
         )
     for each in shown.probes:
         if each.seen.void:

@@ -101,8 +101,8 @@ class ScriptSession(Protocol):
     """The session of a script: one connection, one request at a time. `answer` is the last reply.
 
     `own_headers` are those of the operation that runs, sent with each `request`.
-    `notes` are shared by the scripts of one turn, and empty at its beginning; `lanes` are the sessions that can be used
-    at the same time, this one first.
+    `notes`: values that the scripts of one iteration share, cleared before each. `lanes`: sessions of the same client
+    that may run concurrently; `lanes[0]` is this one.
     """
 
     answer: Reply | None

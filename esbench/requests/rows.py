@@ -57,9 +57,9 @@ def csv_rows(variable: Variable, fields: Sequence[str]) -> list[list[str]]:
     except OSError as error:
         raise TrackError(f"cannot read {path}: {error.strerror}", where=where) from error
     except UnicodeDecodeError:
-        raise TrackError(f"{path} is no text in UTF-8", where=where) from None
+        raise TrackError(f"{path} is not UTF-8 text", where=where) from None
     except csv.Error as error:
-        raise TrackError(f"line {reader.line_num} of {path} is no CSV: {error}", where=where) from None
+        raise TrackError(f"line {reader.line_num} of {path} is not CSV: {error}", where=where) from None
     columns = variable.params.get("columns") or (rows.pop(0)[1] if rows else [])
     for line, row in rows:
         if len(row) != len(columns):

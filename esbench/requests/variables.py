@@ -102,7 +102,7 @@ def _check_sequence(reader: SpecReader) -> None:
     first = reader.integer("from", 1)
     last = reader.integer("to") if reader.has("to") else None
     if last is not None and last < first:
-        raise reader.error(f'"to" ({last}) lies below "from" ({first})')
+        raise reader.error(f'"to" ({last}) is below "from" ({first})')
     if reader.has("again-from"):
         again = reader.integer("again-from")
         if last is None or again > last:
@@ -162,7 +162,7 @@ def _check_bounds(reader: SpecReader) -> int:
     """Return the number of whole numbers from "from" to "to". Raises TrackError if these are no such bounds."""
     first, last = reader.integer("from"), reader.integer("to")
     if last < first:
-        raise reader.error(f'"to" ({last}) lies below "from" ({first})')
+        raise reader.error(f'"to" ({last}) is below "from" ({first})')
     return last - first + 1
 
 
@@ -280,7 +280,7 @@ def _file(variable: Variable, places: Places, context: RequestContext) -> ValueS
     except OSError as error:
         raise _bad(variable, f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise _bad(variable, f"{path} is no text in UTF-8") from None
+        raise _bad(variable, f"{path} is not UTF-8 text") from None
     values = [line for line in lines if line] + list(variable.params.get("data") or ())
     return _choices(values, variable, places, context)
 

@@ -98,7 +98,9 @@ def password_in(file: Path) -> str | None:
     except OSError as error:
         raise UsageError(f"cannot be read: {reason_of(error)}", where=str(file)) from None
     except (ValueError, configparser.Error):
-        raise UsageError("is no option file", where=str(file), hint="[client] and a line password=...") from None
+        raise UsageError(
+            "is not a MySQL option file", where=str(file), hint="[client] and a line password=..."
+        ) from None
     password = parser.get("client", "password", fallback=None)
     return None if password is None else password.strip("'\"")
 

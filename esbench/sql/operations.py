@@ -202,9 +202,7 @@ def _doing_nothing(context: TaskContext) -> SqlProgram:
 
 
 def _no_statement(params: Mapping[str, Any], track: Track) -> str:
-    return (
-        "" if isinstance(params.get(SQL), str) else 'says no "sql": "SELECT ...", beside what it sends to Elasticsearch'
-    )
+    return "" if isinstance(params.get(SQL), str) else 'needs "sql": "SELECT ...", in addition to its request'
 
 
 def _no_table(params: Mapping[str, Any], track: Track) -> str:

@@ -129,7 +129,7 @@ def _named(name: str, kinds: Mapping[str, type[Device]], registry: Registry[type
         if name in kind.aliases:
             return kind
     if name in _RALLYS and name not in registry:
-        raise UsageError(f'"{name}" of Rally is not there: {_RALLYS[name]}', where="--telemetry")
+        raise UsageError(f'Rally\'s device "{name}" is not supported: {_RALLYS[name]}', where="--telemetry")
     return registry.get(name, "--telemetry")
 
 

@@ -114,7 +114,10 @@ class _Asking(Attempts):
 
 
 def use_now(cluster: Cluster) -> Use | None:
-    """Return the activity of all indices up to now; None if the cluster does not report it."""
+    """Return the document, query and get counts of every index so far, to detect other users of the cluster.
+
+    None if the cluster does not report them.
+    """
     return _Asking(cluster).use()
 
 

@@ -50,7 +50,7 @@ class Scene:
     def cluster(self) -> Cluster:
         """The cluster. Raises Unseen if the race is on another server."""
         if self.asked is None:
-            raise Unseen(f"{self.info.server} is no cluster of Elasticsearch or OpenSearch")
+            raise Unseen(f"{self.info.server} is not an Elasticsearch or OpenSearch cluster")
         return self.asked
 
     @property

@@ -246,7 +246,7 @@ def _index(node: DocumentNode, faults: Faults, bodies: list[DocumentNode]) -> In
         with faults.apart():
             if any(isinstance(part, Mapping) and "documents" in part for part in parts):
                 hint = 'write them as a corpus with a "target-index" below "corpora"'
-                node[key].fail('documents below "indices" are of an old format of Rally, and would not be sent', hint)
+                node[key].fail('documents below "indices" have an old format of Rally, and would not be sent', hint)
     with faults.apart():
         content = {}
         if body is not None:
@@ -309,7 +309,7 @@ def _file(node: DocumentNode) -> Rendered:
     if not renderer.files.may_read(node.value):
         node.fail(f'"{node.value}" {OUTSIDE}', "copy the file into the track")
     if not (renderer.files.root / node.value).is_file():
-        node.fail(f'there is no file "{node.value}" beside the track', renderer.files.like(node.value))
+        node.fail(f'there is no file "{node.value}" in the folder of the track', renderer.files.like(node.value))
     return renderer.render(node.value)
 
 
@@ -364,7 +364,9 @@ def _documents(node: DocumentNode, corpus: DocumentNode, targets: _Targets, faul
         return node.get(name, corpus.get(name))
 
     if ("source-file" in node or "source-url" in node) == ("generate" in node):
-        node.fail(f'{node.label} needs either "source-file" or "generate"', "beside a file, a generator is a stand-in")
+        node.fail(
+            f'{node.label} needs either "source-file" or "generate"', 'with a file, write the generator as "stand-in"'
+        )
     generate, stand_in = node.find("generate"), node.find("stand-in")
     for generator in filter(None, (generate, stand_in)):
         for role in ("id", "routing"):

@@ -104,7 +104,7 @@ def _check(url: str, revision: str | None) -> None:
             hint="leave it out: git's credential helpers know it",
         )
     if revision is not None and not _REVISION.fullmatch(revision):
-        raise UsageError(f'"{revision}" is no branch, tag or commit', where=REVISION)
+        raise UsageError(f'"{revision}" is not a branch, tag or commit', where=REVISION)
 
 
 @dataclass(frozen=True)

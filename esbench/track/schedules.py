@@ -117,7 +117,7 @@ def build_think_time(node: DocumentNode | None) -> tuple[float, ThinkSpread | No
     mean_s, deviation_s = optional_seconds(node.find("mean")) or 0.0, optional_seconds(node.find("deviation")) or 0.0
     if "to" in keys:
         if not first_s < last_s:
-            node.fail(f'the "think-time" is from {first_s:g} s to {last_s:g} s: no range', '"to" lies above "from"')
+            node.fail(f'the "think-time" is from {first_s:g} s to {last_s:g} s: no range', '"to" is above "from"')
         return (first_s + last_s) / 2, ThinkSpread("uniform", (last_s - first_s) / 2)
     if not mean_s:
         node.fail('the "mean" of a "think-time" must be above zero', "leave it out where clients do not pause")

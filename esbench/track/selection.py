@@ -130,9 +130,9 @@ def read_out_of_order(track: Track, challenge: Challenge) -> dict[str, str]:
 
 
 def measured_before(track: Track, challenge: Challenge) -> dict[str, str]:
-    """Return the corpora whose documents' sizes a target rate in bytes depends on.
+    """Return the corpora whose document size must be known because a task's target rate is in bytes/s.
 
-    The keys are names of corpora, the values the first such rate as text: 'the target rate of task "index"'.
+    Name of the corpus -> the reason for messages, 'the target rate of task "index"'.
     """
     found: dict[str, str] = {}
     for task in challenge.tasks:

@@ -21,7 +21,7 @@ from esbench.model import leaves_folder
 JSON_SUFFIXES = (".json",)
 YAML_SUFFIXES = (".yml", ".yaml")
 OUTSIDE = (
-    "is outside of the folders of the track and of those beside it or in its Git repository; "
+    "is outside of the folders of the track and of those next to it or in its Git repository; "
     "hidden folders and a home folder do not count"
 )
 TRACK_FILES = ("track.yml", "track.yaml", "track.json")

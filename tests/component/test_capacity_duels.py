@@ -122,18 +122,21 @@ def test_in_turns_each_race_is_a_search_of_one_side(races: Races, servers: Sides
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("--task=paced",), "--task is of a search for a capacity (add --capacity)"),
-        (("--objective=p99<50ms",), "--objective is of a search for a capacity (add --capacity)"),
+        (("--task=paced",), "--task belongs to a search for a capacity (add --capacity)"),
+        (("--objective=p99<50ms",), "--objective belongs to a search for a capacity (add --capacity)"),
         (("--capacity", "--objective=p99<50ms"), "--capacity: --task is missing (say --task=get-by-id"),
         (("--capacity", "--task=paced"), '--baseline: task "paced": it has no objectives'),
         (("--capacity", "--task=pacd", "--objective=p99<50ms"), 'has no task "pacd" (did you mean "paced"?'),
         ((*SEARCH, "--objective=p99 50ms"), '"p99 50ms" is not an objective'),
-        ((*SEARCH, "--task-time=8s"), "--capacity: --task-time does not go with it"),
-        ((*SEARCH, "--warmup=cut"), "--capacity: --warmup does not go with it"),
-        ((*SEARCH, "--rounds=auto"), "--capacity: --rounds=auto does not go with it"),
+        ((*SEARCH, "--task-time=8s"), "--capacity cannot be combined with --task-time"),
+        ((*SEARCH, "--warmup=cut"), "--capacity cannot be combined with --warmup"),
+        ((*SEARCH, "--rounds=auto"), "--capacity cannot be combined with --rounds=auto"),
         ((*SEARCH, "--search-budget=soon"), '--search-budget: "soon" is not a duration'),
-        (("--capacity=last", "--task=paced"), "--task is of a search for a capacity (say --capacity alone)"),
-        ((*SEARCH, "--resume=last"), "--resume=last: --capacity is as the session began with it (leave it out)"),
+        (("--capacity=last", "--task=paced"), "--task belongs to a search for a capacity (say --capacity alone)"),
+        (
+            (*SEARCH, "--resume=last"),
+            "--resume=last: --capacity cannot be changed when a session is resumed (leave it out)",
+        ),
     ],
 )
 def test_bad_input_is_one_line_before_anything_starts(

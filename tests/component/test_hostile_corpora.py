@@ -156,8 +156,14 @@ REPLIES: dict[str, tuple[Callable[[], Iterable[Action]], str]] = {
     "dripping head": (lambda: itertools.chain([OK], itertools.cycle([b"a", 0.1])), "no answer in time"),
     "dripping body": (lambda: itertools.chain([OK + b"\r\n"], itertools.cycle([b"a", 0.1])), "no answer in time"),
     "redirect to itself": (lambda: [reply("", "302 Found", "Location: /d.json")], "too many redirects"),
-    "redirect to a file": (lambda: [reply("", "302 Found", "Location: file:///etc/passwd")], "leads to what is no URL"),
-    "redirect to no URL": (lambda: [reply("", "302 Found", "Location: http://[::1")], "leads to what is no URL"),
+    "redirect to a file": (
+        lambda: [reply("", "302 Found", "Location: file:///etc/passwd")],
+        "redirects to something that is not a URL",
+    ),
+    "redirect to no URL": (
+        lambda: [reply("", "302 Found", "Location: http://[::1")],
+        "redirects to something that is not a URL",
+    ),
     "redirect with a long body": (lambda: without_end(MOVED + b"\r\n", b" " * MB), "could not be downloaded"),
 }
 

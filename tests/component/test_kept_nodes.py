@@ -169,7 +169,7 @@ def test_names_of_nodes(esbench_home: Path, kept: KeptNodes) -> None:
         with pytest.raises(UsageError, match=message):
             kept.named(text)
     kept.file("aa1", "node-0").write_text("{}")
-    with pytest.raises(EngineError, match=r"aa1\.node-0\.json: is no file of a kept node \(remove it\)"):
+    with pytest.raises(EngineError, match=r"aa1\.node-0\.json: is not the file of a kept node \(remove it\)"):
         kept.all()
 
 

@@ -38,7 +38,7 @@ def test_a_task_is_raced_at_its_percentage_of_the_capacity(races: Races, server:
     assert (task.target_rate_per_s, task.target_unit, task.due) == (140.0, "ops", 70)
     assert record.capacity_of == KnownCapacity("searched", "shop", "closed", "read", 200.0, "precise")
     assert (record.track_params, record.capacity) == ({"rate": "70%"}, None)
-    assert not any("the capacity is of" in warning for warning in record.warnings)
+    assert not any("the capacity was found for" in warning for warning in record.warnings)
 
 
 def test_a_dry_run_shows_the_rate_that_the_percentage_is(races: Races, server: NullServer) -> None:
@@ -73,7 +73,7 @@ def test_a_capacity_of_another_task_is_a_warning(races: Races, server: NullServe
     outcome = races.run(server, *AT_70, "--capacity=elsewhere")
     assert outcome.code == 0, outcome.stderr
     (said,) = [warning for warning in races.record().warnings if "the capacity" in warning]
-    assert said == f"the capacity is of track {golden_race().track.name}, not of shop"
+    assert said == f"the capacity was found for track {golden_race().track.name}, not shop"
     assert said in outcome.stdout
 
 

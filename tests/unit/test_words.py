@@ -5,14 +5,48 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from architecture import ROOT
+from documented import PAGES, page_id
 
 DROPPED_OPENINGS = {"What", "Who", "Whether", "How", "Where", "Of", "Which", "When", "Why"}
 DROPPED_IDIOMS = re.compile(
     r"\b(told|tells|nobody|whoever|anew|so many|so much|(is|are) none|(has|have) (it|them) not)\b"
     r"|\bof (its|their|one's) own\b"
 )
+
+DROPPED_IN_MESSAGES = re.compile(
+    r"(?<!there )\b(is|are) no\b|\bgo(es)? with it\b|\b(says|said) so\b|\blies?\b|\bis of (a|an|the|\w+'s) "
+    r"|\b(is|are) as the session\b|\basked nothing\b|\bof Rally is not there\b"
+)
+DROPPED_IN_PAGES = re.compile(
+    r"\b(says|say|said) so\b|\bgoes? with it\b|\bof esbench's own\b|\bbeside\b"
+    r"|(?<![Tt]here )\b(is|are) no (?!longer)\w+"
+    r"|(?:^|(?<=[.:] ))(?:Of an? |Of the |So is |So are |So does |Nor )"
+)
+# Pages whose words are checked: the rest of docs/ follows; decisions and the changelog stay as they were written.
+CHECKED = {f"docs/{name}.md" for name in ("architecture", "hosts", "metrics", "replay", "security", "sql", "store")}
+CHECKED_PAGES = [
+    page for page in PAGES if page_id(page).startswith(("docs/reference/", "tracks/")) or page_id(page) in CHECKED
+]
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of the program but docstrings, with its place; options' help is checked with the commands."""
+    for path in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        helps = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.keyword) and node.arg == "help"
+            for part in ast.walk(node.value)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare | helps:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
 
 
 def docstrings() -> Iterator[tuple[str, str]]:
@@ -32,6 +66,17 @@ def test_docstrings_begin_with_the_thing_or_the_verb() -> None:
 def test_docstrings_use_standard_words() -> None:
     wrong = [f'{where}: "{found[0]}"' for where, text in docstrings() if (found := DROPPED_IDIOMS.search(text))]
     assert wrong == []
+
+
+def test_messages_use_standard_words() -> None:
+    wrong = [f'{where}: "{found[0]}"' for where, text in texts() if (found := DROPPED_IN_MESSAGES.search(text))]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", CHECKED_PAGES, ids=page_id)
+def test_pages_use_standard_words(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [found[0].strip() for found in DROPPED_IN_PAGES.finditer(prose)] == []
 
 
 def test_a_public_class_has_its_name_alone() -> None:

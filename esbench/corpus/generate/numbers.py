@@ -29,7 +29,7 @@ class NumberField(Field):
         self._decimals = decimals or 0
         self._signed = minimum < 0
         if self._signed and self._least > 1:
-            raise spec.error("zero padding does not go with negative numbers")
+            raise spec.error("zero padding cannot be combined with negative numbers")
         self._digits = max(*(len(str(abs(end))) for end in (minimum, maximum)), self._least + self._decimals)
         self.width = len(self._prefix) + self._signed + self._digits + (self._decimals > 0) + len(self._suffix)
 
@@ -109,7 +109,7 @@ class ZipfField(NumberField):
 def _bounds(spec: SpecReader) -> tuple[int, int]:
     start, end = spec.integer("from"), spec.integer("to")
     if start > end:
-        raise spec.error(f'"from" ({start}) lies above "to" ({end})')
+        raise spec.error(f'"from" ({start}) is above "to" ({end})')
     return start, end
 
 
@@ -127,7 +127,7 @@ class DecimalField(NumberField):
         decimals = _decimals(spec)
         start, end = spec.number("from"), spec.number("to")
         if start > end:
-            raise spec.error(f'"from" ({start:g}) lies above "to" ({end:g})')
+            raise spec.error(f'"from" ({start:g}) is above "to" ({end:g})')
         if max(abs(start), abs(end)) * 10**decimals >= 2**53:
             raise spec.error("numbers of more than 15 digits are not exact")
         self._from = round(start * 10**decimals)
@@ -155,7 +155,7 @@ class LognormalField(NumberField):
         largest = self._mean + self._sigma * self._LARGEST_Z + math.log(self._scale)
         if largest > math.log(2.0**53):
             raise spec.error(
-                "numbers of more than 15 digits would be drawn", hint="mean and sigma are of the logarithm"
+                "numbers of more than 15 digits would be drawn", hint="mean and sigma are those of the logarithm"
             )
         self._keys = compiler.key(f"{path}/radius"), compiler.key(f"{path}/angle")
         super().__init__(spec, 0, math.ceil(math.exp(largest)), decimals)

@@ -77,7 +77,7 @@ class SpecReader:
         if minimum is not None and value < minimum:
             raise self.error(f'"{key}" must be at least {minimum}, not {value}')
         if abs(value) >= 1 << 62:
-            raise self.error(f'"{key}" must lie below 2^62, not {value}')
+            raise self.error(f'"{key}" must be below 2^62, not {value}')
         return value
 
     def number(self, key: str, default: Any = _REQUIRED, *, minimum: float | None = None) -> float:

@@ -37,7 +37,7 @@ class TimestampField(Field):
         else:
             self.first, self.last = _seconds(spec, "from"), _seconds(spec, "to")
             if self.first > self.last:
-                raise spec.error('"from" lies after "to"')
+                raise spec.error('"from" is after "to"')
             self._from, self._size = self.first, self.last - self.first + 1
         if self.last >= 253_402_300_800:
             raise spec.error("times after the year 9999 cannot be written")
@@ -83,7 +83,7 @@ def _seconds(spec: SpecReader, key: str) -> int:
         time = time.replace(tzinfo=datetime.UTC)
     seconds = int(time.timestamp())
     if seconds < 0:
-        raise spec.error(f'"{key}" lies before 1970: {value}')
+        raise spec.error(f'"{key}" is before 1970: {value}')
     return seconds + _DAY_S - 1 if key == "to" and len(value) == len("2024-01-31") else seconds
 
 

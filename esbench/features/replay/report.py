@@ -110,7 +110,7 @@ def _notices(formats: dict[str, int], account: Account, inspection: Inspection) 
             "shards wrote lines of their own: each search is counted once, with the took of its own or first line"
         )
     if account.left_out[TOP_ONLY]:
-        found.append("Query Insights keeps the top N only: the figures are of those, and it cannot be replayed")
+        found.append("Query Insights keeps the top N only: the figures describe those only, and it cannot be replayed")
     if account.backwards:
         most = format_duration(account.backwards_s)
         found.append(f"times go backwards in {account.backwards:,} places, by {most} at most")

@@ -50,7 +50,7 @@ def parse_bounds(text: str, where: str) -> Bounds:
     durations_s = [parse_duration(f"{part}ms" if part[-1].isdigit() else part, where) for part in parts]
     bounds_ns = sorted({round(duration_s * NS) for duration_s in durations_s})
     if not bounds_ns:
-        raise UsageError("there are no bounds", where=where, hint="say 1,5,10,50,100 (milliseconds)")
+        raise UsageError("there are no bounds in the list", where=where, hint="give some, e.g. 1,5,10,50,100, in ms")
     if bounds_ns[0] < LOWEST_NS or bounds_ns[-1] >= HIGHEST_NS:
         raise UsageError(f'"{text}" goes beyond what is measured: 1 us to 24 hours', where=where)
     if len(bounds_ns) > _MOST_BOUNDS:

@@ -27,9 +27,9 @@ def test_the_request_for_a_tunnel() -> None:
     [
         ("http://me:hush@proxy", "has no port"),
         ("socks5://proxy:1080", 'has the scheme "socks5"'),
-        ("http://proxy:3128/path", "is no URL of a host"),
-        ("http://proxy:port", "is no URL of a host"),
-        ("", "is no URL of a host"),
+        ("http://proxy:3128/path", "is not the URL of a host"),
+        ("http://proxy:port", "is not the URL of a host"),
+        ("", "is not the URL of a host"),
     ],
 )
 def test_another_text_is_refused_without_its_password(text: str, said: str) -> None:

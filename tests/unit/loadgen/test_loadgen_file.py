@@ -54,13 +54,13 @@ REQUEST = "requests: [{request: {url: http://a/}}]\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("GET http://localhost:8000/_search\n", "this is no Loadgen file (a file of the DSL ends in .dsl)"),
-        ("", "this is no Loadgen file (it has requests: and variables:)"),
+        ("GET http://localhost:8000/_search\n", "this is not a Loadgen file (a file of the DSL ends in .dsl)"),
+        ("", "this is not a Loadgen file (it has requests: and variables:)"),
         ("variables: []\n", "the file has no requests"),
         ("request: []\n", 'loadgen.yml:1: a Loadgen file has no "request" (did you mean "requests"?'),
         ("requests: [{reqest: {url: /}}]\n", 'an element of requests has a "request" (did you mean "reqest"?'),
         ("requests: [{sleep: {sleep_in_milli_seconds: 5}}]\n", "there are sleeps alone, and no request"),
-        ("pipeline: []\n", 'loadgen.yml:1: "pipeline" is of a gateway\'s file'),
+        ("pipeline: []\n", 'loadgen.yml:1: "pipeline" belongs to a file for INFINI Gateway'),
         ("tests: [{path: a}]\n", "suites of tests are not run"),
         ("requests: [a]\n", '"requests" has mappings, not text'),
         ("requests: {a: 1}\n", '"requests" must be a list'),
@@ -164,7 +164,7 @@ requests: [{request: {url: /, basic_auth: {username: 007, password: 0123}, heade
     ("name", "said"),
     [
         ("missing.yml", "cannot be read: No such file or directory"),
-        ("loadgen.txt", "is no file of Loadgen (it ends in .yml, or of the DSL in .dsl)"),
+        ("loadgen.txt", "is not a Loadgen file (it ends in .yml, or of the DSL in .dsl)"),
     ],
 )
 def test_what_is_no_file_of_yaml_is_refused(tmp_path: Path, name: str, said: str) -> None:

@@ -240,7 +240,7 @@ requests: [{request: {method: PUT, url: http://a/, body: "$[[v]]"}}]
     (request,) = first_requests(tmp_path, converted(tmp_path, text))
     assert request.endswith('\r\n\r\n{"t":"a\u2028b"}')
     (tmp_path / "v.txt").write_bytes(b"\xe4\n")
-    with pytest.raises(EsbenchError, match="line 1 is no text in UTF-8"):
+    with pytest.raises(EsbenchError, match="line 1 is not UTF-8 text"):
         first_requests(tmp_path, converted(tmp_path, text))
 
 
@@ -364,20 +364,20 @@ requests:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("requests: [{request: {url: 'a:9200/x'}}]", 'loadgen.yml:1: "a:9200/x" is no URL'),
+        ("requests: [{request: {url: 'a:9200/x'}}]", 'loadgen.yml:1: "a:9200/x" is not a URL'),
         (
             "requests: [{request: {url: 'http://a/'}}, {request: {url: 'https://b/'}}]",
             "some requests go to https, and some to http (put them into two files)",
         ),
-        ("requests: [{request: {url: 'http://u:hush@a:x/'}}]", 'loadgen.yml:1: "a:x" is no host'),
-        ("requests: [{request: {url: 'ftp://u:hush@a/'}}]", '"ftp://a/" is no URL'),
+        ("requests: [{request: {url: 'http://u:hush@a:x/'}}]", 'loadgen.yml:1: "a:x" is not a host'),
+        ("requests: [{request: {url: 'ftp://u:hush@a/'}}]", '"ftp://a/" is not a URL'),
         (
             "variables: [{name: a, type: range, from: 5, to: 1}]\nrequests: [{request: {url: 'http://a/'}}]",
-            'loadgen.yml:1: variable "a": "to" (1) lies below "from" (5)',
+            'loadgen.yml:1: variable "a": "to" (1) is below "from" (5)',
         ),
         ("requests: [{request: {url: /x}}]", '"/x" names no host (say http://HOST:PORT/PATH, or give runner'),
         ("requests: [{request: {url: '$[[base]]/x'}}]", '"$[[base]]/x" begins with what is drawn (say http'),
-        ("requests: [{request: {url: 'http://me:hu@sh@host:x/'}}]", '"host:x" is no host'),
+        ("requests: [{request: {url: 'http://me:hu@sh@host:x/'}}]", '"host:x" is not a host'),
         ("requests: [{request: {url: 'http://a/', body: 'a $[[b'}}]", "loadgen.yml:1: $[[ without ]]"),
         ("requests: [{request: {url: 'http://$[[host]]/x'}}]", 'the host "$[[host]]" is drawn'),
         (
@@ -394,11 +394,11 @@ requests:
         ),
         (
             "variables: [{name: a, type: random_array, variable_key: b}]\nrequests: [{request: {url: 'http://a/'}}]",
-            'the elements of "a" are of no variable of the file: variable_key: "b"',
+            '"a" takes its elements from a variable that the file lacks: variable_key: "b"',
         ),
         (
             "variables: [{name: a, type: now_with_format, format: '%Y'}]\nrequests: [{request: {url: 'http://a/'}}]",
-            '"%Y" is no layout of Go',
+            '"%Y" is not a layout of Go',
         ),
     ],
 )
@@ -426,9 +426,7 @@ requests:
     ]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"), [(b"a\n\xd6\xd0\n", "line 2 is no text in UTF-8"), (b"\n \n", "is empty")]
-)
+@pytest.mark.parametrize(("content", "said"), [(b"a\n\xd6\xd0\n", "line 2 is not UTF-8 text"), (b"\n \n", "is empty")])
 def test_a_fault_of_a_file_of_values_names_it(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "words.txt").write_bytes(content)
     text = "variables:\n- {name: v, type: file, path: words.txt}\nrequests: [{request: {url: 'http://a/$[[v]]'}}]"

@@ -57,7 +57,7 @@ def test_an_objective_has_one_spelling_which_is_read_back(
         ("errors<0%", '"errors<0%" can never be held (say "errors<=0%")'),
         ("within 5ms>100%", "can never be held"),
         ("errors<200%", "is not a part of a whole"),
-        ("p101<5ms", "is of no percentile"),
+        ("p101<5ms", "does not name a percentile"),
         ("latency<5ms", 'has no known figure "latency" (did you mean "mean<5ms" or "p99<5ms"?)'),
         ("error<1%", 'did you mean "errors<1%"?'),
         ("p99 latency<5ms", 'did you mean "p99<5ms"?'),

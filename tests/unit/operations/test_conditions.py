@@ -92,8 +92,8 @@ def test_a_reply_that_is_no_json_has_no_fields() -> None:
         ({"range": {"a": 1}}, '"range" takes numbers'),
         ({"in": {"a": 1}}, '"in" takes a list of values, not 1'),
         ({"exists": 5}, '"exists" takes a list of paths, not 5'),
-        ({"network": {"a": [[1]]}}, '"[1]" is no network'),
-        ({"network": {"a": "privat"}}, '"privat" is no network (did you mean "private"?'),
+        ({"network": {"a": [[1]]}}, '"[1]" is not a network'),
+        ({"network": {"a": "privat"}}, '"privat" is not a network (did you mean "private"?'),
     ],
 )
 def test_what_is_no_condition_is_refused(config: Any, said: str) -> None:

@@ -296,7 +296,7 @@ def test_requests_to_hosts_of_their_own_have_a_lane_for_each() -> None:
         ([{"pause": 1}], '"requests" has pauses alone'),
         ([{"path": "/", "host": "a:9200"}, {"path": "/"}], "some requests name a host, and some none"),
         ([{"path": "/", "assert": {"equal": {}}}], 'request 1: unknown condition "equal"'),
-        ([{"path": "/", "host": "c:1"}], 'a request goes to "c:1", which is no host of the race'),
+        ([{"path": "/", "host": "c:1"}], 'a request goes to "c:1", which is not a host of the race'),
         ([{"path": "/$[[no]]"}], "$[[no]] is not declared"),
     ],
 )

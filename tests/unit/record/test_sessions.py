@@ -99,12 +99,12 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
         (written(sides=[]), 'a race is of "contender", which is not a side'),
         (written(plan=[{"side": "baseline", "status": "complete"}]), "a complete race has no id"),
         (written(pacing={"slice_s": 0}), "a slice has whole seconds"),
-        (written(pacing={"warmup": "x"}), "no kind of warmup"),
+        (written(pacing={"warmup": "x"}), "not a kind of warmup"),
         (
             written(pacing={}, plan=[{"side": "baseline", "round": 1}]),
             "a round lacks a side",
         ),
-        (written(), "it is of session 20261121t101530-4f2a"),
+        (written(), "it belongs to session 20261121t101530-4f2a"),
     ],
 )
 def test_a_damaged_session_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:

@@ -213,7 +213,7 @@ def test_a_second_far_from_the_race_is_one_line(sent: Path, capsys: pytest.Captu
     (sent / "seconds.jsonl").write_text(json.dumps(line) + "\n")
     assert run(["report", "sent", "--html=page.html"]) == 1
     (told,) = capsys.readouterr().err.splitlines()
-    assert f"seconds.jsonl:1: cannot be read: {second} is no second of a race" in told
+    assert f"seconds.jsonl:1: cannot be read: {second} is not a second of a race" in told
 
 
 def histogram(digits: int = 3, lowest: int = 1000, highest: int = 86_400 * 10**9, zeros: int = 0) -> str:

@@ -373,7 +373,7 @@ def test_drift_and_a_rate_that_was_not_held_for_long_are_warnings() -> None:
     notices = list(capacity_notices(shown_of(searched(drifting, {held: task(held, 60.0)}))))
     assert [notice.text for notice in notices] == [
         "state-drift: later probes had more or fewer late requests than earlier ones at the same rate: the index or "
-        "the node changed while it was searched, or something else ran beside it for a time",
+        "the node changed while it was searched, or something else ran on it for a time",
         "4,050/s did not hold for 30 s: 1.6 % are late",
     ]
     assert not any(notice.note or notice.unusable for notice in notices)

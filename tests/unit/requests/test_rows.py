@@ -43,8 +43,8 @@ def test_columns_are_read_by_their_names(
         (b"name,key\n", "users.csv has no rows (its first row has the names of the columns)"),
         (b"name,key\na,1\nb\n", "line 3 of {}users.csv has 1 values, and there are 2 columns"),
         (b"name,keys\na,1\n", 'users.csv has no column "key" (did you mean "keys"?'),
-        (b"name,key\n\xff,1\n", "users.csv is no text in UTF-8"),
-        (b'name,key\n"a,1\n', "line 2 of {}users.csv is no CSV: unexpected end of data"),
+        (b"name,key\n\xff,1\n", "users.csv is not UTF-8 text"),
+        (b'name,key\n"a,1\n', "line 2 of {}users.csv is not CSV: unexpected end of data"),
     ],
 )
 def test_a_file_that_has_no_such_rows_is_one_line(tmp_path: Path, content: bytes, expected: str) -> None:

@@ -371,7 +371,7 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         ("uuid", {"seed": 1}, 'variable "v": unknown key "seed" (known: replace)'),
         ("range", {"from": 1, "to": "many"}, 'variable "v": "to" must be a whole number, not \'many\''),
         ("range", {"from": 1.5, "to": 5}, 'variable "v": "from" must be a whole number, not 1.5'),
-        ("range", {"from": 5, "to": 4}, 'variable "v": "to" (4) lies below "from" (5)'),
+        ("range", {"from": 5, "to": 4}, 'variable "v": "to" (4) is below "from" (5)'),
         ("zipf", {"from": 1, "to": 10**7}, 'variable "v": zipf draws from at most 5,000,000 values'),
         (
             "zipf",
@@ -396,7 +396,7 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
             'variable "v": "format": "yyyy-MM-dd" has nothing of a time in it',
         ),
         ("uuid", {"replace": ["-"]}, 'variable "v": "replace" must be a mapping'),
-        ("sequence", {"from": 2, "to": 1}, 'variable "v": "to" (1) lies below "from" (2)'),
+        ("sequence", {"from": 2, "to": 1}, 'variable "v": "to" (1) is below "from" (2)'),
         ("sequence", {"again-from": 0}, 'variable "v": "again-from" is where it goes on after "to"'),
         ("random_array", {"size": 1}, 'variable "v": "variable_key" is missing'),
         (
@@ -425,7 +425,7 @@ def test_a_wrong_declaration_is_told_at_its_line_when_the_track_is_loaded(tmp_pa
     with pytest.raises(TrackError, match=r'track.yml:5: variable "page": "to" must be a whole number, not \'many\''):
         load(root)
     (root / "track.yml").write_text(text.format("0"))
-    with pytest.raises(TrackError, match=r'track.yml:5: variable "page": "to" \(0\) lies below "from" \(1\)'):
+    with pytest.raises(TrackError, match=r'track.yml:5: variable "page": "to" \(0\) is below "from" \(1\)'):
         load(root)
 
 

@@ -436,8 +436,8 @@ def test_none_watches_nothing() -> None:
     ("given", "params", "error"),
     [
         (["ful"], {}, 'unknown telemetry device "ful"'),
-        (["jit"], {}, '"jit" of Rally is not there: it measures nothing of a race'),
-        (["ccr-stats"], {}, '"ccr-stats" of Rally is not there: it watches'),
+        (["jit"], {}, 'Rally\'s device "jit" is not supported: it measures nothing of a race'),
+        (["ccr-stats"], {}, 'Rally\'s device "ccr-stats" is not supported: it watches'),
         (["full", "none"], {}, '"none" leaves no device'),
         (["of-the-node"], {}, "of-the-node watch nodes that esbench starts"),
         ([], {"full-threads": 3}, "add --telemetry=full"),

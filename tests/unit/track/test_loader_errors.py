@@ -387,7 +387,7 @@ def test_what_is_wrong_within_valid_json_is_one_line_at_its_place(tmp_path: Path
         (
             "indices:\n  - name: a\n    body: gone.json\nschedule: [{operation: refresh}]\n",
             3,
-            'there is no file "gone.json" beside the track',
+            'there is no file "gone.json" in the folder of the track',
         ),
         ("requires: [percolater]\nschedule: [{operation: refresh}]\n", 1, 'did you mean "percolator"?'),
         (

@@ -251,7 +251,7 @@ def test_a_ramp_down_that_cannot_be_is_refused(tmp_path: Path, keys: str, expect
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("{from: 1s, to: 1s}", 'the "think-time" is from 1 s to 1 s: no range ("to" lies above "from")'),
+        ("{from: 1s, to: 1s}", 'the "think-time" is from 1 s to 1 s: no range ("to" is above "from")'),
         ("{from: 1s}", 'a drawn "think-time" cannot have the keys from (say 500ms, {from: 200ms, to: 1s}, '),
         ("{mean: 1s, to: 2s}", 'a drawn "think-time" cannot have the keys mean, to (say 500ms, '),
         ("{}", 'a drawn "think-time" cannot have the keys none (say 500ms, '),

@@ -130,7 +130,7 @@ def test_an_undefined_parameter_is_named(tmp_path: Path, template: str, suffix: 
 )
 def test_documents_of_indices_are_refused(tmp_path: Path, index: str) -> None:
     track = f'{{"version": 2, "indices": [{index}], "schedule": [{{"operation": "refresh"}}]}}'
-    with pytest.raises(TrackError, match="are of an old format of Rally, and would not be sent"):
+    with pytest.raises(TrackError, match="have an old format of Rally, and would not be sent"):
         load(write_track(tmp_path, track, ".json"))
     fine = track.replace(index, '{"name": "a", "types": ["b"]}')
     assert load(write_track(tmp_path / "fine", fine, ".json")).indices[0].name == "a"

@@ -245,7 +245,7 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "track.json",
             '"index.json"',
             '"idnex.json"',
-            'track.json:5: there is no file "idnex.json" beside the track (did you mean "index.json"?)',
+            'track.json:5: there is no file "idnex.json" in the folder of the track (did you mean "index.json"?)',
         ),
         ("track.json", '"version": 2', '"version": "2"', 'track.json:4: version cannot be "2" (allowed: 2)'),
         (
