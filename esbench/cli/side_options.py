@@ -99,7 +99,7 @@ def _hint(name: str, given: str, value: str) -> str:
     if context is not None and any(f"--{name}" in param.opts for param in context.command.params):
         return f"--{name} applies to all sides: give it outside of them"
     if ":" in given and not value:
-        return f'write parameters of the track as "track-params={given}"'
+        return f'write a parameter of the track as "track-params={given}"'
     if given.endswith("}"):
         return _JSON_HINT
     if hint := nearest(name, _PARAMS):

@@ -29,7 +29,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
     ("text", "message"),
     [
         ("hep=1g", r'--baseline: "hep" is not an option of a race \(did you mean "heap"\?\)'),
-        ("number_of_replicas:1", 'write parameters of the track as "track-params=number_of_replicas:1"'),
+        ("number_of_replicas:1", 'write a parameter of the track as "track-params=number_of_replicas:1"'),
         ("heap", r'"heap" needs a value \(say "heap=VALUE"\)'),
         ("test-mode=2", '"test-mode" is true or false, not "2"'),
         ("heap=1g heap=2g", '"heap" is given twice'),

@@ -99,7 +99,7 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
         (written(sides=[]), 'a race is of "contender", which is not a side'),
         (written(plan=[{"side": "baseline", "status": "complete"}]), "a complete race has no id"),
         (written(pacing={"slice_s": 0}), "a slice has whole seconds"),
-        (written(pacing={"warmup": "x"}), "no kind of warmup"),
+        (written(pacing={"warmup": "x"}), "not a kind of warmup"),
         (
             written(pacing={}, plan=[{"side": "baseline", "round": 1}]),
             "a round lacks a side",
