@@ -91,7 +91,11 @@ SCHEDULE = "schedule: [{operation: refresh}]\n"
         ("templates: [{index-pattern: t, template: {}}]\n", 1, '"name" is missing in templates[0]'),
         ("component-templates: [{name: t}]\n", 1, '"template" is missing in component-templates[0]'),
         ("component-templates: [{name: t, template: 5}]\n", 1, "must be text or a mapping, not 5"),
-        ("component-templates:\n  - name: t\n    template: gone.json\n", 3, 'there is no file "gone.json" in the folder of the track'),
+        (
+            "component-templates:\n  - name: t\n    template: gone.json\n",
+            3,
+            'there is no file "gone.json" in the folder of the track',
+        ),
         ("component-templates:\n  - name: t\n    template: list.json\n", 1, "a template must be a mapping"),
         (
             "component-templates:\n  - name: t\n    template: {a: {b: 5}}\n    template-path: a.b\n",
