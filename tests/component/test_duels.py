@@ -285,7 +285,7 @@ def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
     )
     another = _resumed(races, "--before-round=exit 0")
     assert another.code == 2
-    assert f"--before-round is as the session began with it (--before-round='{command}')" in another.error
+    assert f"--before-round cannot be changed when a session is resumed (--before-round='{command}')" in another.error
     assert said.read_text() == "ran\n"
     assert "failed with exit status 7" in _resumed(races, f"--before-round={command}").error
     assert said.read_text() == "ran\nran\n"

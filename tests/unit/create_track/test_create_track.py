@@ -150,7 +150,7 @@ def test_a_type_is_unwrapped_and_its_name_said() -> None:
     assert body.notes == ('shop: the name of its type, "order": esbench writes its own where a version has types',)
     assert index_body(_target({}, {"_doc": MAPPINGS}, is_typed=True)).notes == ()
     assert index_body(_target({}, {}, is_typed=True)).content["mappings"] == {}
-    with pytest.raises(UsageError, match="shop: its documents are of 2 types: answer, question"):
+    with pytest.raises(UsageError, match="shop: its documents have 2 types: answer, question"):
         index_body(_target({}, {"question": {}, "answer": {}}, is_typed=True))
 
 
