@@ -99,6 +99,8 @@ class NullCluster:
         else:
             if parts[-1] == "" and len(parts) > 1:
                 parts.pop()
+            if parts[0] == "_all" and len(parts) > 1:  # as without any index
+                del parts[0]
             if self._version.typed_paths:
                 _drop_type(parts)
             shape = _shape(parts)

@@ -172,6 +172,7 @@ def test_a_count_sees_what_was_acknowledged_before_the_last_refresh(
     assert client("POST", "/orders/_bulk", bulk(*range(50)))[1]["errors"] is False
     assert client("GET", "/orders/_count")[1]["count"] == 0
     assert client("POST", "/orders/_refresh")[1]["_shards"]["total"] == 3
+    assert client("POST", "/_all/_refresh")[1]["_shards"]["total"] == 3
     assert client("GET", "/orders/_count")[1]["count"] == 50
     client("PUT", "/orders/_doc/50?refresh=true", {"n": 50})
     assert client("GET", "/_count")[1]["count"] == 51
