@@ -88,7 +88,7 @@ def test_synthetic_documents_are_marked_wherever_their_figures_are(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--synthetic-documents=5"], "add --synthetic-corpus"),
+        (["--synthetic-documents=5"], "works only with --synthetic-corpus"),
         (["--synthetic-corpus", "--synthetic-documents=0"], "--synthetic-documents"),
         (["--synthetic-corpora"], 'did you mean "--synthetic-corpus"'),
     ],
