@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --durations=10
+LEFT_OUT := alone
 # File by file, those named first first: tests that wait for servers and processes leave a core to others.
-SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscope-reorder -m "not alone"
+SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscope-reorder -m "not ($(LEFT_OUT))"
 RACES := tests/node/test_first_race.py $(wildcard tests/component/test_race_*.py)
 FIRST := $(RACES) $(wildcard tests/component/test_driver_*.py)
 READY_TOOLS := $(VENV)/.ready-tools

@@ -13,6 +13,8 @@ from esbench.capacity.doubt import counting, has_changed
 from esbench.capacity.search import found_so_far, next_of
 from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe
 
+pytestmark = pytest.mark.computed
+
 TERMS = SearchTerms((0.01,), closed_per_s=1000.0)
 LIMIT_S = 0.04
 CAPACITY = 500 - math.log(100) / LIMIT_S

@@ -14,6 +14,8 @@ from esbench.capacity.curve import bounded, fit
 from esbench.capacity.search import found_so_far, next_of
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 
+pytestmark = pytest.mark.computed
+
 
 def slow_when_idle(rng: np.random.Generator, at_per_s: float) -> Server:
     """Return a server on which 5 % are late at low rates, as its CPUs fall asleep, then fewer, and 1 % at a rate."""

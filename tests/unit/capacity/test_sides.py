@@ -21,6 +21,8 @@ from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing
 
+pytestmark = pytest.mark.computed
+
 LIMIT_S = 0.04
 RECORD = golden_race(status="complete")  # read once, before any thread
 Searches = list[tuple[SearchTerms, list[SeenProbe]]]

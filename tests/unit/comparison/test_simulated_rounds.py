@@ -10,6 +10,8 @@ from simulated_rounds import WEATHER, Setup, after_the_cut, any_false_verdict, c
 
 from esbench.comparison import stats
 
+pytestmark = pytest.mark.computed
+
 MARGIN = math.log(1.10)  # of sides with nodes of their own
 SETS = 1000  # a share of 5 % has a standard error of 0.7 %
 LUCK = [(0.0, False), (0.04, False), (0.08, False), (0.04, True), (0.08, True)]

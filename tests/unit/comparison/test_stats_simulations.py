@@ -28,6 +28,8 @@ from esbench.comparison.rows import CandidateRow
 from esbench.comparison.verdicts import judged
 from esbench.record.figures import HIGHER, Figure
 
+pytestmark = pytest.mark.computed
+
 SETS = 4000  # a share of 5 % has a standard error of 0.34 %
 
 

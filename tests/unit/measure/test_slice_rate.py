@@ -13,6 +13,8 @@ from esbench.measure.histogram import Counts, decode, encode
 from esbench.measure.slice_rate import PART_NS, Completions, by_part, weights, whole_slices
 from esbench.measure.slices import NS, SlicedTime
 
+pytestmark = pytest.mark.computed
+
 CLIENTS = 8
 
 

@@ -38,6 +38,8 @@ from esbench.report.render import render
 from esbench.report.table_model import Above, ReportDocument, Section, Table
 from esbench.report.text import render_text
 
+pytestmark = pytest.mark.computed
+
 
 def shown_of(record: RaceRecord) -> ShownSearch:
     shown = search_of(record)

@@ -23,6 +23,8 @@ from esbench.report.conclusion import conclusion
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.render import render
 
+pytestmark = pytest.mark.computed
+
 COMMAND = ("esbench", "compare", "s")
 OPTIONS = CompareOptions(seconds=seconds_of)
 CLUSTER = golden_race().clusters["default"]

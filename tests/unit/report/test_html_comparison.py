@@ -24,6 +24,8 @@ from esbench.report.html.comparison_charts import intervals, rounds
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.html.comparison_series import ComparedSides, Raced
 
+pytestmark = pytest.mark.computed
+
 BULK = "bulk"
 
 

@@ -23,6 +23,8 @@ from esbench.report.html.charts import shared_cursor
 from esbench.report.html.race import race_page
 from esbench.report.html.timeline import READINGS, clock, reading_chart, stripe, tasks_legend, time_chart
 
+pytestmark = pytest.mark.computed
+
 
 def open_task(record: RaceRecord) -> TaskResult:
     return replace(task_of(record, READS), begun_s=100.0, duration_s=5.0, window=Window(1.0, 5.0), loop="open")

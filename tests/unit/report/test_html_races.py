@@ -24,6 +24,8 @@ from esbench.record.sessions import RaceSession, SessionRace, SessionSide, Sessi
 from esbench.record.store import RaceStore
 from esbench.report.html.races import MOST_BYTES, races_page
 
+pytestmark = pytest.mark.computed
+
 
 def raced(race_id: str, ops_per_s: float = 1000.0, **changes: object) -> RaceRecord:
     """A race without problems of an open and a closed task."""

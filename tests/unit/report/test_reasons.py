@@ -21,6 +21,8 @@ from esbench.report.comparison import comparison
 from esbench.report.html.comparison_page import comparison_page
 from esbench.report.render import render
 
+pytestmark = pytest.mark.computed
+
 COMMAND = ("esbench", "compare", "s")
 
 
