@@ -21,7 +21,6 @@ from esbench.cli.main import run
 from esbench.record.sessions import SessionStore
 
 COMMANDS = [command for command in esbench_commands() if not command.begins_races]
-KEPT = f"kept-{uuid4().hex[:8]}"  # as root, the nodes of all homes share a folder
 _MOMENT = r"\b20\d{6}t\d{4,6}(?:-[0-9a-f]{4})?\b"  # how the id of a race or session begins
 _DUEL = (
     *("--track-path=my-track", "--include-tasks=type:delete-index,type:create-index,search"),
@@ -78,8 +77,9 @@ def test_it_does_what_it_says(
         monkeypatch.setenv(name, value)
     session = SessionStore(raced).load("last").id
     names = {"^SESSION$": session}
+    kept = f"kept-{uuid4().hex[:8]}"  # as root, the nodes of all homes share a folder
     if command.words[1] == "stop":
-        names = {"^(?:kept|ID)$": KEPT}
+        names = {"^(?:kept|ID)$": kept}
     if command.words[1] == "compare" and len(re.findall(_MOMENT, " ".join(command.words))) == 1:
         names |= {_MOMENT: session}
     if command.words[1] == "duel":
@@ -92,7 +92,7 @@ def test_it_does_what_it_says(
         shutil.rmtree("tracks")
     with keeping(esbench_home) as keep_node:
         if name == "stop":
-            keep_node(KEPT)
+            keep_node(kept)
         code = run(words)
     said = capsys.readouterr()
     if command.error:
