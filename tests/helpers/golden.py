@@ -13,5 +13,5 @@ def check_golden(name: str, text: str) -> None:
     file = GOLDEN / name
     if os.environ.get("REWRITE_GOLDEN") == "1":
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    assert text == file.read_text(), f"{file.name} differs: REWRITE_GOLDEN=1 writes it anew"
+        file.write_text(text, "utf-8")
+    assert text == file.read_text("utf-8"), f"{file.name} differs: REWRITE_GOLDEN=1 writes it anew"

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
-from golden_outputs import FOLDER, outputs
+from golden import GOLDEN, check_golden
+from golden_outputs import outputs
 
-OUTPUTS = dict(outputs())
+KEPT = {file.name for file in (GOLDEN / "outputs").iterdir()}
 
 
-@pytest.mark.parametrize("name", OUTPUTS)
+@cache
+def printed() -> dict[str, str]:
+    return dict(outputs())
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
 def test_what_is_printed_of_a_record_is_as_it_was(name: str) -> None:
-    assert OUTPUTS[name] == (FOLDER / name).read_text("utf-8"), "python tests/golden_outputs.py writes it anew"
+    check_golden(f"outputs/{name}", printed()[name])
 
 
 def test_each_golden_output_is_compared() -> None:
-    assert {file.name for file in FOLDER.iterdir()} == set(OUTPUTS)
+    for name in printed().keys() - KEPT:
+        check_golden(f"outputs/{name}", printed()[name])
+    assert {file.name for file in (GOLDEN / "outputs").iterdir()} == set(printed())

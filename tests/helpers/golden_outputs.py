@@ -1,21 +1,14 @@
-"""What esbench prints of records that stay the same: tables, lists and pages, kept in tests/golden/outputs.
-
-python tests/golden_outputs.py    writes the files anew; git diff then shows what a change did to them
-"""
+"""What esbench prints of records that stay the same: tables, lists and pages, kept in tests/golden/outputs."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parent / "helpers"))
 
 import duels
 from compared_sides import TURNS, docs_per_s, scaled, seconds_of, side
@@ -38,7 +31,6 @@ from esbench.report.race_summary import summary
 from esbench.report.render import render
 from esbench.report.table_model import ReportDocument
 
-FOLDER = Path(__file__).parent / "golden" / "outputs"
 _SUFFIXES = {"text": "txt", "markdown": "md", "json": "json"}
 _DIGITS = 9  # of numbers in JSON: the last ones of a double differ between processors
 
@@ -117,15 +109,3 @@ def _words(page: str) -> str:
     body = re.sub(r"<script.*?</script>", "", page[page.index("<main>") : page.index("</main>")], flags=re.DOTALL)
     texts = (" ".join(text.split()) for text in re.split(r"<[^>]+>", body))
     return "\n".join(filter(None, texts)).replace(f"Made by esbench {__version__}", "Made by esbench VERSION") + "\n"
-
-
-def write() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    for file in FOLDER.iterdir():
-        file.unlink()
-    for name, text in outputs():
-        (FOLDER / name).write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    write()
