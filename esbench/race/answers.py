@@ -11,16 +11,14 @@ from dataclasses import replace
 
 from esbench.errors import EsbenchError
 from esbench.events.progress import Progress
-from esbench.load.coordinator import Coordinator
-from esbench.load.messages import Stock, Target
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations.answers import exact, shortened
 from esbench.operations.approximate import NotComparable, is_approximate
 from esbench.operations.base import TaskContext, kind_of
-from esbench.race.cluster import RaceTarget
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S
+from esbench.race.steps import PreparedRace
 from esbench.record.answers import APPROXIMATE, HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
 from esbench.record.secrets import Redactor
@@ -38,25 +36,19 @@ class ReadTasks:
     def __init__(
         self,
         options: RaceOptions,
-        target: Target,
-        stock: Stock,
-        cluster: RaceTarget,
-        coordinator: Coordinator,
+        prepared: PreparedRace,
         folder: RaceFolder,
         progress: Progress,
     ) -> None:
         self._options = options
-        self._stock = stock
-        self._cluster = cluster
-        self._target = target
-        self._coordinator = coordinator
+        self._prepared = prepared
         self._folder = folder
         self._progress = progress
         self._waiting: list[Task] = []
         self._approximate: list[str] = []  # tasks whose answers are not asked, whatever the user says
         self._changed_by = ""  # a task that left other documents behind than the same task of another race
         self._prefix = index_prefix(options.track_params)
-        self._redact = Redactor(target.options.secrets())
+        self._redact = Redactor(prepared.target.options.secrets())
 
     def before(self, step: Step) -> None:
         """Ask the tasks that wait, if the step may change what they are answered."""
@@ -108,7 +100,7 @@ class ReadTasks:
     def _still_answers(self) -> bool:
         """True if the cluster answers at all."""
         try:
-            self._cluster.client.info(timeout_s=ANSWER_LIMIT_S)
+            self._prepared.cluster.client.info(timeout_s=ANSWER_LIMIT_S)
         except EsbenchError:
             return False
         return True
@@ -130,7 +122,7 @@ class ReadTasks:
             raise NotComparable(f"{self._changed_by} wrote for a time, not a number of documents")
         if task.operation.python:
             raise NotComparable("Python of the track makes its requests")
-        questions = self._cluster.questions(self._context(task))
+        questions = self._prepared.cluster.questions(self._context(task))
         ends_s = self._progress.clock() + ANSWER_LIMIT_S
         for number, question in enumerate(questions):
             if self._progress.clock() > ends_s:
@@ -147,13 +139,13 @@ class ReadTasks:
 
     def _context(self, task: Task) -> TaskContext:
         """Return the context in which a task's requests are made: as a single worker would, whose sequences begin."""
-        before = replace(self._coordinator.ledger.of(task.cluster), next_values={})
-        target = self._target.clusters[task.cluster]
+        before = replace(self._prepared.coordinator.ledger.of(task.cluster), next_values={})
+        target = self._prepared.target.clusters[task.cluster]
         target = replace(target, options=replace(target.options, http_compress=False))
         return context_of(
             task,
             target,
-            self._stock,
+            self._prepared.stock,
             seed=self._options.seed,
             race_id=self._options.race_id,
             before=before,
@@ -162,9 +154,10 @@ class ReadTasks:
 
     def _held(self) -> Iterator[Line]:
         """Yield the documents that the indices of the track hold, as far as the cluster says."""
-        names = [each.name for each in self._stock.indices] + [each.name for each in self._stock.data_streams]
+        stock = self._prepared.stock
+        names = [each.name for each in (*stock.indices, *stock.data_streams)]
         try:
-            found: Mapping[str, tuple[int | None, int | None]] = self._cluster.client.documents(names)
+            found: Mapping[str, tuple[int | None, int | None]] = self._prepared.cluster.client.documents(names)
         except EsbenchError:  # it may allow searches, and not this
             found = dict.fromkeys(names, (None, None))
         for index, (documents, deleted) in found.items():

@@ -101,8 +101,8 @@ def run(
             pace.watch({} if node else cluster.pids)  # a node that all sides share tells nothing of one
             watched = WatchedRace(recording, raced.track, audience, clock, coordinator.pids)
             with cluster.telemetry(watched) as telemetry:
-                reads = ReadTasks(options, target, stock, cluster, coordinator, folder, progress)
                 prepared = PreparedRace(cluster, target, stock, coordinator)
+                reads = ReadTasks(options, prepared, folder, progress)
                 load = _Load(interrupts, pace, steps, prepared, recording, audience, telemetry, targets)
                 try:
                     for number, step in enumerate(steps.of(raced.challenge, prepared)):

@@ -30,6 +30,7 @@ _COPIED_OF_A_TASK = (
     *("error_rate_ratio", "due", "sent", "unsent", "waited_ratio", "driver_share_ratio", "histograms"),
     *("bytes_sent", "bytes_received"),
 )
+_OUTCOMES = {True: "objectives_held", False: "objectives_missed", None: "objectives_not_judged"}
 _COPIED_OF_A_SECOND = ("task", "second", "phase", "due", "sent", "requests", "units", "backlog")
 
 Fields = dict[str, Any]
@@ -220,11 +221,8 @@ def _known(fields: Mapping[str, Any]) -> Fields:
 
 def _outcomes(objectives: Iterable[tuple[str, ObjectiveResult]]) -> Fields:
     """Return the names of objectives by what became of them."""
-    found: dict[str, list[str]] = {"objectives_held": [], "objectives_missed": [], "objectives_not_judged": []}
-    for name, objective in objectives:
-        outcome = {True: "held", False: "missed", None: "not_judged"}[objective.holds]
-        found[f"objectives_{outcome}"].append(name)
-    return found
+    found = tuple(objectives)
+    return {field: [name for name, each in found if each.holds is holds] for holds, field in _OUTCOMES.items()}
 
 
 def _spelt(name: str) -> str:

@@ -27,15 +27,13 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
         "date": "finished_at",
         "text": "failure warnings",
         "keyword": f"{_OUTCOMES} track_digest track_params corpora session_id session_kind session_side "
-        "host_class esbench_version "
-        "devices pipeline cluster_name build_hash jvm digest",
+        "host_class esbench_version devices pipeline cluster_name build_hash jvm digest",
         "long": "seed task_count node_count heap_max_bytes session_round session_pair session_position documents",
     },
     "tasks": {
         "boolean": "administrative unusable",
         "keyword": f"{_OUTCOMES} task part_of operation operation_type tags loop path target_unit unit "
-        "error_kinds throughput_unit "
-        "beyond checks",
+        "error_kinds throughput_unit beyond checks",
         "long": f"{_COUNTS} step clients workers unsent warmup_requests warmup_errors bytes_sent bytes_received",
         "double": "target_rate_per_s start_s duration_s units error_rate_ratio waited_ratio driver_share_ratio "
         "window_start_s window_end_s",
