@@ -155,7 +155,7 @@ class ReadTasks:
     def _held(self) -> Iterator[Line]:
         """Yield the documents that the indices of the track hold, as far as the cluster says."""
         stock = self._prepared.stock
-        names = [each.name for each in (*stock.indices, *stock.data_streams)]
+        names = [each.name for each in stock.indices] + [each.name for each in stock.data_streams]
         try:
             found: Mapping[str, tuple[int | None, int | None]] = self._prepared.cluster.client.documents(names)
         except EsbenchError:  # it may allow searches, and not this
