@@ -29,7 +29,18 @@ DROPPED_IN_PAGES = re.compile(
 # Pages whose words are checked: the rest of docs/ follows; decisions and the changelog stay as they were written.
 CHECKED = {
     f"docs/{name}.md"
-    for name in ("architecture", "comparing", "hosts", "metrics", "replay", "security", "sql", "store")
+    for name in (
+        "architecture",
+        "comparing",
+        "evidence",
+        "hosts",
+        "metrics",
+        "replay",
+        "security",
+        "sql",
+        "store",
+        "verdicts",
+    )
 }
 CHECKED_PAGES = [
     page for page in PAGES if page_id(page).startswith(("docs/reference/", "tracks/")) or page_id(page) in CHECKED
