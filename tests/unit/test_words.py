@@ -34,6 +34,7 @@ CHECKED = {
         "comparing",
         "evidence",
         "hosts",
+        "method",
         "metrics",
         "replay",
         "security",
