@@ -31,6 +31,7 @@ CHECKED = {
     f"docs/{name}.md"
     for name in (
         "architecture",
+        "clusters",
         "comparing",
         "evidence",
         "hosts",
