@@ -36,6 +36,7 @@ CHECKED = {
         "duels",
         "evidence",
         "hosts",
+        "load",
         "method",
         "metrics",
         "replay",
@@ -43,6 +44,7 @@ CHECKED = {
         "security",
         "sql",
         "store",
+        "tracks",
         "verdicts",
     )
 }
