@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
-from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
+from esbench.operations.parameters import COMMON, Parameter
 
 _HEAD = """# Operation types
 
@@ -18,9 +18,9 @@ Written by `python -m esbench.operations.reference` from the declarations that v
 meanings are Rally's where Rally has them; [coming from Rally](../rally.md#operation-types) names the others. Unknown
 parameters are tolerated.
 
-- **Unit**: what a type counts, operations (ops) unless it says else; throughput and target rates are in it. Target
-  rates are in requests (ops/s) where the units of a request are not known before, as those of a reindex.
-- **Administrative**: left out of the summary unless it fails.
+- **Unit**: what a type counts, operations (ops) by default; throughput and target rates are in it. Target rates are in
+  requests (ops/s) where the units of a request are not known before, as those of a reindex.
+- **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
 """
@@ -31,7 +31,8 @@ The retry parameters apply to administrative types, `reindex`, `downsample`, `ru
 snapshots and recovery. Other requests are never repeated, except the refused documents of a bulk (`retries_on_429`).
 
 """
-_SHARED_BY = 3  # types that have a parameter alike, from which on it is described once
+_SHARED_BY = 2  # types that have a parameter alike, from which on it is described once
+_KINDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "object", list: "list"}
 _SHARED_HEAD = """
 ## Shared parameters
 
@@ -47,8 +48,7 @@ assertions:
 ```
 They are checked only with `--enable-assertions`, which decodes every reply. `property` is a path of keys into
 the last reply of an operation, or one of `hits`, `hits_relation`, `weight` (units), `pages`, `success`,
-`cluster-status`, `relocating-shards`. A condition that does not hold is a failure of the kind `assertion`, and ends the
-race whatever the value of `--on-error`.
+`cluster-status`, `relocating-shards`. A condition that does not hold always ends the race.
 """
 _COMPOSITES = """
 ## Composites
@@ -65,11 +65,11 @@ requests:
       - {operation-type: search, index: orders, body: {size: 0, aggs: {total: {sum: {field: amount}}}}}
   - {operation-type: close-point-in-time, with-point-in-time-from: open}
 ```
-Requests run one after the other. Adjacent streams run at the same time, and what follows waits for
-all of them. Each client has as many connections as it can use at once, at most `max-connections`. A request has a row
-`task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
-variable has one value in all requests of an iteration. A request that fails ends its stream, and the composite once the
-parallel streams have ended. `detailed-results` of its requests are not kept.
+Requests run one after the other. Adjacent streams run at the same time, and what follows waits for all of them. Each
+client has as many connections as it can use at once, at most `max-connections`. A request has a row `task/name`; the
+service time of the task spans all of them. A variable has one value in all requests of an iteration. A request that
+fails ends its stream, and the composite once the parallel streams have ended. `detailed-results` of its requests are
+not kept.
 
 Weights make a mix of operations within one client. Each iteration runs one of the adjacent requests and streams with a
 `weight`, drawn by weight. Values are drawn for all of them: a `sequence` has gaps for those that were not sent.
@@ -142,7 +142,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
         yield f"\n## {kind.name}\n"
         needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
-        variables = "" if kind.draws else " No variables."
+        variables = "" if kind.draws or administrative else " No variables."
         rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
         also = [
             f"`{parameter}`" + (" (mandatory)" if declared.required else "")
@@ -160,7 +160,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
 
 
 def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
-    """Return the rows that three types or more have alike: of each parameter's name only the most frequent one."""
+    """Return the rows that two types or more have alike: of each parameter's name only the most frequent one."""
     seen = Counter((name, _row(name, parameter)) for kind in types for name, parameter in kind.parameters.items())
     most = dict[str, str]()
     for (name, row), count in seen.most_common():
@@ -176,7 +176,7 @@ def _table(rows: Iterable[str]) -> Iterator[str]:
 
 
 def _row(name: str, parameter: Parameter) -> str:
-    kinds = " or ".join(KIND_NAMES[kind].removeprefix("a ").removeprefix("an ") for kind in parameter.kinds)
+    kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
     default = "**mandatory**" if parameter.required else _default(parameter.default)
     choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
     return f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
