@@ -6,7 +6,7 @@ python -m esbench.operations.reference > docs/reference/operations.md
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
@@ -23,6 +23,7 @@ parameters are tolerated.
 - **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
+- **In brackets** after a parameter: its type, the values that it may have, and its default.
 """
 _COMMON_HEAD = """
 ## Parameters of every type
@@ -133,10 +134,10 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
-    yield from _table(_row(name, parameter) for name, parameter in COMMON.items())
+    yield from (_row(name, parameter) for name, parameter in COMMON.items())
     yield _SHARED_HEAD.rstrip("\n")
     yield ""
-    yield from _table(sorted(shared))
+    yield from sorted(shared)
     yield _ASSERTIONS.rstrip("\n")
     for kind in types:
         yield f"\n## {kind.name}\n"
@@ -154,7 +155,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
         yield f"{kind.doc}{unit}{administrative}{variables}{needs}{common}"
         if own := [row for row in rows.values() if row not in shared]:
             yield ""
-            yield from _table(own)
+            yield from own
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
 
@@ -169,23 +170,19 @@ def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
     return frozenset(most.values())
 
 
-def _table(rows: Iterable[str]) -> Iterator[str]:
-    yield "| parameter | type | default | meaning |"
-    yield "|---|---|---|---|"
-    yield from rows
-
-
 def _row(name: str, parameter: Parameter) -> str:
     kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
-    default = "**mandatory**" if parameter.required else _default(parameter.default)
-    choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
-    return f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    return f"- `{name}` ({kinds}{choices}{_default(parameter)}): {parameter.doc}"
 
 
-def _default(value: object) -> str:
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "; **mandatory**"
+    value = parameter.default
     if value is None:
-        return "-"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        return ""
+    return f"; `{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 if __name__ == "__main__":
