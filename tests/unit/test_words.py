@@ -24,7 +24,8 @@ DROPPED_IN_MESSAGES = re.compile(
 DROPPED_IN_PAGES = re.compile(
     r"\b(says|say|said) so\b|\bgoes? with it\b|\bof esbench's own\b|\bbeside\b"
     r"|(?<![Tt]here )\b(is|are) no (?!longer)\w+"
-    r"|(?:^|(?<=[.:] ))(?:Of an? |Of the |So is |So are |So does |Nor )"
+    r"|(?:^|(?<=[.:] ))(?:Of an? |Of the |So is |So are |So does |Nor )",
+    re.MULTILINE,
 )
 # Pages whose words are checked: the rest of docs/ follows; decisions and the changelog stay as they were written.
 CHECKED = {
