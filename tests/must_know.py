@@ -19,11 +19,11 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 445,
-    "code lines of the core": 55_000,
-    "rooms of the core": 30,
-    "arrows of the core": 204,
-    "modules of the core that features import": 20,
+    "files of the core": 435,
+    "code lines of the core": 53_200,
+    "rooms of the core": 29,
+    "arrows of the core": 197,
+    "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,
     "functions and fields that hold the table of operation types": 10,

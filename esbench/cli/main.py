@@ -24,7 +24,7 @@ COMMANDS = {
     "capacity": LazyCommand(
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),
-    "load": LazyCommand("esbench.cli.load:load", "Race a file of INFINI Loadgen."),
+    "load": LazyCommand("esbench.features.loadgen.command:load", "Race a file of INFINI Loadgen."),
     "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Measure how many requests this host can send."),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."

@@ -79,7 +79,7 @@ DOORS = {
     "urllib3": {"cluster", "corpus.download", "publish.grafana"},
     "uvloop": {"null_server", "worker"},
     "yarl": {"rally_python.runner_client"},
-    "yaml": {"engine", "loadgen", "track.document"},
+    "yaml": {"engine", "features.loadgen", "track.document"},
     "zstandard": {"corpus.archives", "create_track.documents"},
 }
 

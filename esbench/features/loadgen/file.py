@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from esbench.errors import TrackError, UsageError, did_you_mean, nearest
-from esbench.loadgen import dsl
+from esbench.features.loadgen import dsl
 from esbench.operations.conditions import CONDITION_NAMES, condition_of
 from esbench.operations.http_requests import METHODS
 from esbench.requests.templates import own_headers, unsent_headers

@@ -13,8 +13,8 @@ from loadgen_files import PUBLISHED, challenge, converted, loaded, write
 
 from esbench.cluster.options import Host
 from esbench.errors import EsbenchError, TrackError
-from esbench.loadgen.convert import LoadgenTrack, track_of
-from esbench.loadgen.file import Identity, open_loadgen
+from esbench.features.loadgen.convert import LoadgenTrack, track_of
+from esbench.features.loadgen.file import Identity, open_loadgen
 from esbench.record.secrets import redact
 from esbench.requests.exchange import ClientProgram
 

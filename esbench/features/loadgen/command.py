@@ -27,8 +27,8 @@ from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.loadgen.convert import LoadgenTrack
-    from esbench.loadgen.file import LoadgenFile, LoadgenSource, RunnerOptions
+    from esbench.features.loadgen.convert import LoadgenTrack
+    from esbench.features.loadgen.file import LoadgenFile, LoadgenSource, RunnerOptions
     from esbench.progress.task_progress import FollowingProgress, Quiet
     from esbench.race.options import RaceOptions
     from esbench.race.try_out import Tried
@@ -137,8 +137,8 @@ def load(**flags: Any) -> int:
     INFINI Loadgen is another program that sends load to HTTP servers, by a loadgen.yml or a .dsl file of requests. This
     command is for those who have such a file, and runs it unchanged. All others want esbench race.
     """
-    from esbench.loadgen.convert import track_of
-    from esbench.loadgen.file import open_loadgen
+    from esbench.features.loadgen.convert import track_of
+    from esbench.features.loadgen.file import open_loadgen
 
     with progress_of(flags) as progress:
         check_outputs(flags)
@@ -161,7 +161,7 @@ def load(**flags: Any) -> int:
 
 def _name_files(error: EsbenchError, track: LoadgenTrack, made: Path, path: Path) -> None:
     """Name the user's files in an error, in place of the copies that the track in the folder `made` has of them."""
-    from esbench.loadgen.convert import TRACK_FILE
+    from esbench.features.loadgen.convert import TRACK_FILE
 
     def named(text: str) -> str:
         for name, source in track.files.items():
@@ -173,7 +173,7 @@ def _name_files(error: EsbenchError, track: LoadgenTrack, made: Path, path: Path
 
 def _paths(flags: Mapping[str, Any]) -> tuple[Path, Path | None]:
     """Return the file; and of one of the DSL -config, or the loadgen.yml beside it, which may have its environment."""
-    from esbench.loadgen.dsl import SUFFIX
+    from esbench.features.loadgen.dsl import SUFFIX
 
     given: list[Path] = [flags[name] for name in ("file", "run", "config") if flags[name] is not None]
     path = given[0] if given else Path(_FILE)
@@ -225,7 +225,7 @@ def _export(
 ) -> int:
     """Write the track, and print the command that races it with the load of these flags."""
     from esbench.cli.values import merged, parse_client_options
-    from esbench.loadgen.convert import USUAL
+    from esbench.features.loadgen.convert import USUAL
 
     folder = flags["export_track"]
     own = _own_client_options(track, flags, merged(flags["client_options"], parse_client_options))
@@ -270,8 +270,8 @@ def _race(
     flags: Mapping[str, Any],
     progress: FollowingProgress | Quiet,
 ) -> int:
+    from esbench.features.loadgen.summary import invalid, loadgen_summary, transport_errors
     from esbench.race.try_out import TryOut
-    from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
     runner = loaded.runner
     tried = 0 if runner.no_warm else track.in_try_out
@@ -338,7 +338,7 @@ def _options(track: LoadgenTrack, loaded: LoadgenFile, path: Path, flags: Mappin
     """Return the options of the race that the file and the flags ask for. UsageError for wrong ones."""
     from esbench.cli.values import merged, parse_tags
     from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.loadgen.convert import TRACK_FILE
+    from esbench.features.loadgen.convert import TRACK_FILE
     from esbench.race.options import RaceOptions
     from esbench.record.host import default_workers
     from esbench.record.secrets import Secret

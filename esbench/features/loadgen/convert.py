@@ -20,7 +20,7 @@ import yaml
 
 from esbench.cluster.options import Host
 from esbench.errors import EsbenchError, TrackError, UsageError, did_you_mean
-from esbench.loadgen.file import ENV_TAG, Identity, LoadgenFile, LoadgenRequest, LoadgenVariable
+from esbench.features.loadgen.file import ENV_TAG, Identity, LoadgenFile, LoadgenRequest, LoadgenVariable
 from esbench.model import Variable
 from esbench.operations.http_requests import NOT_FOUND, HttpRequests
 from esbench.requests.variables import check_variable

@@ -8,7 +8,7 @@ import pytest
 from loadgen_files import PUBLISHED, write
 
 from esbench.errors import EsbenchError
-from esbench.loadgen.file import Identity, open_loadgen
+from esbench.features.loadgen.file import Identity, open_loadgen
 
 
 def test_the_published_example_is_read(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from math import inf
 
 from races import golden_race, task_of
 
+from esbench.features.loadgen.summary import invalid, loadgen_summary, transport_errors
 from esbench.record.model import ErrorKind, TaskResult
-from esbench.report.loadgen_summary import invalid, loadgen_summary, transport_errors
 
 TASK = replace(task_of(golden_race(), "get-by-id"), requests=20, requests_by_name=(), error_kinds={}, status_codes={})
 

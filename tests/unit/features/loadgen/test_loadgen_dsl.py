@@ -8,7 +8,7 @@ import pytest
 from loadgen_files import challenge, write
 
 from esbench.errors import EsbenchError
-from esbench.loadgen.file import Identity, LoadgenFile, open_loadgen
+from esbench.features.loadgen.file import Identity, LoadgenFile, open_loadgen
 
 # After the examples of its documentation.
 EXAMPLE = """\
