@@ -19,10 +19,10 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 435,
-    "code lines of the core": 53_200,
-    "rooms of the core": 29,
-    "arrows of the core": 197,
+    "files of the core": 424,
+    "code lines of the core": 51_750,
+    "rooms of the core": 28,
+    "arrows of the core": 186,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,

@@ -29,10 +29,16 @@ COMMANDS = {
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."
     ),
-    "info": LazyCommand("esbench.cli.tracks:info", "Describe a track and its challenges."),
-    "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print a track after its templates were rendered."),
-    "validate-track": LazyCommand("esbench.cli.tracks:validate_track", "Say everything that is wrong with a track."),
-    "create-track": LazyCommand("esbench.cli.create_track:create_track", "Make a track of indices of a cluster."),
+    "info": LazyCommand("esbench.features.authoring.reading_commands:info", "Describe a track and its challenges."),
+    "render-track": LazyCommand(
+        "esbench.features.authoring.reading_commands:render_track", "Print a track after its templates were rendered."
+    ),
+    "validate-track": LazyCommand(
+        "esbench.features.authoring.reading_commands:validate_track", "Say everything that is wrong with a track."
+    ),
+    "create-track": LazyCommand(
+        "esbench.features.authoring.create_command:create_track", "Make a track of indices of a cluster."
+    ),
     "convert-workload": LazyCommand(
         "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
     ),

@@ -20,7 +20,7 @@ APART = [
     ("load", {"comparison", "telemetry"}),
     ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track", "rally_python"}),
     ("publish", {"engine", "worker"}),
-    ("report", {"engine", "load", "worker", "race", "create_track", "publish", "progress"}),
+    ("report", {"engine", "load", "worker", "race", "publish", "progress"}),
 ]
 PURE = {
     "load.assignment",
@@ -61,7 +61,7 @@ DOORS = {
     "jinja2": {"report.html.page", "track.rendering"},
     "jsonschema": {"track.schema"},
     "msgspec": {
-        "create_track.pages",
+        "features.authoring.pages",
         "engine.kept",
         "null_server",
         "operations.pagination",
@@ -80,7 +80,7 @@ DOORS = {
     "uvloop": {"null_server", "worker"},
     "yarl": {"rally_python.runner_client"},
     "yaml": {"engine", "features.loadgen", "track.document"},
-    "zstandard": {"corpus.archives", "create_track.documents"},
+    "zstandard": {"corpus.archives", "features.authoring.documents"},
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from track_files import context, write_track
 
-from esbench.create_track.validation import Findings, check_track
+from esbench.features.authoring.validation import Findings, check_track
 from esbench.operations import builtin_operations
 from esbench.track.library import find_track, list_tracks
 

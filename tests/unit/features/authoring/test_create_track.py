@@ -13,12 +13,12 @@ from track_files import load
 from esbench.cli.main import run
 from esbench.cluster.options import Host
 from esbench.corpus.archives import open_documents
-from esbench.create_track.bodies import component_template, has_join, index_body, stream_template
-from esbench.create_track.create import CreateTrackOptions, create_track, result_lines
-from esbench.create_track.files import Contents
-from esbench.create_track.targets import ExtractedTarget
 from esbench.errors import ClusterError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.authoring.bodies import component_template, has_join, index_body, stream_template
+from esbench.features.authoring.create import CreateTrackOptions, create_track, result_lines
+from esbench.features.authoring.files import Contents
+from esbench.features.authoring.targets import ExtractedTarget
 from esbench.model import Track
 
 MAPPINGS = {"properties": {"title": {"type": "text"}, "price": {"type": "float"}}}

@@ -46,7 +46,7 @@ _track_options = with_options(
 @format_option
 def info(challenge: str | None, form: str, **flags: Any) -> None:
     """Describe a track: its documents and sizes, its parameters, and the tasks of its challenges."""
-    from esbench.create_track.describe import describe
+    from esbench.features.authoring.describe import describe
     from esbench.report.tracks import track_document
 
     track, context = _found(flags)
@@ -72,7 +72,7 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
 )
 def render_track(file: str | None, output_path: Path | None, **flags: Any) -> None:
     """Print a track after its Jinja templates were rendered: one document, with all parts in place."""
-    from esbench.create_track.describe import render
+    from esbench.features.authoring.describe import render
 
     track, context = _found(flags)
     rendering = render(track, context, file)
@@ -97,8 +97,8 @@ def validate_track(strict: bool, **flags: Any) -> int:
 
     Nothing is started, and nothing is sent.
     """
-    from esbench.create_track.validation import check_track
     from esbench.errors import LackedFeatureError
+    from esbench.features.authoring.validation import check_track
 
     track, context = _found(flags)
     findings = check_track(
@@ -129,8 +129,8 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     The default version is that of the default embedded node.
     """
     from esbench.cli.values import parse_track_params
-    from esbench.create_track.describe import product_and_version
     from esbench.engine.catalog import load_catalog
+    from esbench.features.authoring.describe import product_and_version
     from esbench.track.library import find_track
     from esbench.track.rendering import RenderContext
 

@@ -19,14 +19,14 @@ from typing import Any
 from esbench.cluster.client import FIRST_ANSWER_S, Cluster, index_path
 from esbench.cluster.options import ClientOptions, Host
 from esbench.cluster.replies import known_form
-from esbench.create_track.bodies import Body, component_template, has_join, index_body, stream_template
-from esbench.create_track.documents import Extraction, Extractor, Lines
-from esbench.create_track.files import Contents, TargetFiles, body_text, readme_text, template_name, track_text
-from esbench.create_track.pages import Extent
-from esbench.create_track.targets import ExtractedTarget, find_data_streams, find_indices
 from esbench.errors import EsbenchError, UsageError, did_you_mean
 from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
+from esbench.features.authoring.bodies import Body, component_template, has_join, index_body, stream_template
+from esbench.features.authoring.documents import Extraction, Extractor, Lines
+from esbench.features.authoring.files import Contents, TargetFiles, body_text, readme_text, template_name, track_text
+from esbench.features.authoring.pages import Extent
+from esbench.features.authoring.targets import ExtractedTarget, find_data_streams, find_indices
 from esbench.race.interrupts import Interrupts
 from esbench.units import format_bytes
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.cluster.marks import without_mark
-from esbench.create_track.targets import ExtractedTarget
 from esbench.errors import UsageError
+from esbench.features.authoring.targets import ExtractedTarget
 
 # Elasticsearch's own marks on an index.
 _EPHEMERAL = (

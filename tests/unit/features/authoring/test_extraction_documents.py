@@ -9,9 +9,9 @@ import pytest
 from fake_cluster import FakeCluster, FakeIndex, cluster_of
 
 from esbench.corpus.archives import open_documents
-from esbench.create_track.documents import DocumentsFile, Extraction, Extractor, Lines
-from esbench.create_track.pages import Extent, SourceHit, open_slices, sample_query
 from esbench.errors import ClusterError, CorpusError
+from esbench.features.authoring.documents import DocumentsFile, Extraction, Extractor, Lines
+from esbench.features.authoring.pages import Extent, SourceHit, open_slices, sample_query
 
 WITH_PIT = ["elasticsearch-7.17.29", "elasticsearch-9.2.0", "opensearch-2.19.6"]
 WITHOUT_PIT = ["elasticsearch-5.6.16", "elasticsearch-6.8.23", "elasticsearch-7.10.2", "opensearch-1.3.0"]

@@ -20,8 +20,8 @@ import zstandard
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.corpus.locate import sample_name
-from esbench.create_track.pages import Extent, Slices, SourceHit, open_slices, spare
 from esbench.errors import ClusterError, CorpusError
+from esbench.features.authoring.pages import Extent, Slices, SourceHit, open_slices, spare
 from esbench.track.testmode import DOCUMENTS
 
 _NEWS_S = 0.5

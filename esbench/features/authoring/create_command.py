@@ -77,7 +77,7 @@ def create_track(**flags: Any) -> None:
 
     The cluster is only read.
     """
-    from esbench.create_track.create import result_lines, run
+    from esbench.features.authoring.create import result_lines, run
 
     with progress_of(flags) as progress:
         options = _options(flags)
@@ -93,7 +93,7 @@ def _options(flags: dict[str, Any]) -> Any:
     """Return CreateTrackOptions from flags. UsageError for a wrong value."""
     from esbench.cli.values import parse_client_options, parse_list, parse_target_hosts
     from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.create_track.create import CreateTrackOptions
+    from esbench.features.authoring.create import CreateTrackOptions
 
     indices = parse_list(flags["indices"], "--indices")
     data_streams = parse_list(flags["data_streams"], "--data-streams")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from esbench.create_track.bodies import BodyParameter
-from esbench.create_track.documents import DocumentsFile
+from esbench.features.authoring.bodies import BodyParameter
+from esbench.features.authoring.documents import DocumentsFile
 from esbench.units import format_bytes
 
 BULK_SIZE = 5000
