@@ -2,7 +2,7 @@
 
 python tests/must_know.py    prints them, with those that cannot be had without a race, and fails where one is too large
 
-The core is esbench without esbench/features. LIMITS may only fall: a commit that must raise one says why.
+The core is esbench without esbench/features and esbench/null_server. LIMITS may only fall: a commit that must raise one says why.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 424,
-    "code lines of the core": 51_750,
-    "rooms of the core": 28,
-    "arrows of the core": 186,
+    "files of the core": 408,
+    "code lines of the core": 49_900,
+    "rooms of the core": 27,
+    "arrows of the core": 181,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,

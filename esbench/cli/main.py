@@ -25,7 +25,9 @@ COMMANDS = {
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),
     "load": LazyCommand("esbench.features.loadgen.command:load", "Race a file of INFINI Loadgen."),
-    "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Measure how many requests this host can send."),
+    "calibrate": LazyCommand(
+        "esbench.features.calibration.command:calibrate", "Measure how many requests this host can send."
+    ),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."
     ),

@@ -33,9 +33,9 @@ def calibrate(
     **flags: Any,
 ) -> None:
     """Measure how many requests this host can send, with a server on it that answers at once."""
-    from esbench.race.calibrate import CalibrateOptions, run
+    from esbench.features.calibration.measuring import CalibrateOptions, run
+    from esbench.features.calibration.report import calibration_document
     from esbench.record.host import default_workers
-    from esbench.report.calibration import calibration_document
 
     check_report_file(report_file, report_format)
     options = CalibrateOptions(esbench_home(), workers or default_workers(), seconds)
