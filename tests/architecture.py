@@ -18,10 +18,10 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 FLOORS: dict[str, tuple[str, ...]] = {
     "features": ("features", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
-    "races": ("race", "publish", "progress", "hosts", "worker", "engine"),
+    "races": ("race", "progress", "hosts", "worker", "engine"),
     "tracks and load": ("rally_python", "sql", "track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
-    "words of all": ("model", "units", "registry", "errors", "numbers"),
+    "words of all": ("tables", "model", "units", "registry", "errors", "numbers"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)
 

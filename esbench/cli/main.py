@@ -48,8 +48,10 @@ COMMANDS = {
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.cli.show:report", "Write a page with charts of races."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which races are faster, and by how much."),
-    "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
-    "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
+    "export": LazyCommand(
+        "esbench.features.publish.export_command:export", "Print a race in a format that other tools read."
+    ),
+    "store": LazyCommand("esbench.features.publish.store_command:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
     "completion": LazyCommand("esbench.cli.completion:completion", "Print a script for shells to complete commands."),
     "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),

@@ -11,10 +11,10 @@ import pytest
 from races import golden_race
 
 from esbench.errors.printable import for_spreadsheet
+from esbench.features.publish.files import interval_log
+from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+from esbench.features.publish.prometheus.recorded import exposition
 from esbench.measure.histogram import Counts, encode
-from esbench.publish.files import interval_log
-from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
-from esbench.publish.prometheus.recorded import exposition
 from esbench.record.series import SecondLine
 from esbench.report.html.race import race_page
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from prometheus_client import Metric, generate_latest
 
+from esbench.features.publish.prometheus.families import families_of
+from esbench.features.publish.prometheus.folding import Bounds
+from esbench.features.publish.prometheus.following import Seen, race_facts
 from esbench.measure.measures import HISTOGRAMS, SERVICE_TIME
 from esbench.measure.tally import Tally
-from esbench.publish.prometheus.families import families_of
-from esbench.publish.prometheus.folding import Bounds
-from esbench.publish.prometheus.following import Seen, race_facts
 from esbench.record.figures import measured_phase, request_results, requests_of
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SECOND_HISTOGRAMS, SecondLine, task_counts

@@ -13,11 +13,11 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 
 from esbench.errors.printable import printable
+from esbench.features.publish.prometheus.folding import LAG_BOUNDS, NS, Bounds, parse_bounds
+from esbench.features.publish.prometheus.following import Seen
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import MEASURES, SCHEDULE_LAG, Measure, with_beyond
 from esbench.measure.verdict import SAMPLED_TOOK, TOOK
-from esbench.publish.prometheus.folding import LAG_BOUNDS, NS, Bounds, parse_bounds
-from esbench.publish.prometheus.following import Seen
 
 _OTHER = re.compile(r"[^a-zA-Z0-9]+")
 # How a figure's name ends here and there, and what a value is multiplied by; the first that fits counts.

@@ -17,10 +17,10 @@ from races import GOLDEN, as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
 from esbench.errors import RecordError
+from esbench.features.publish.files import document, interval_log, table
+from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+from esbench.features.publish.prometheus.recorded import exposition
 from esbench.measure.histogram import HIGHEST_NS, LOWEST_NS, Counts, decode, encode
-from esbench.publish.files import document, interval_log, table
-from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
-from esbench.publish.prometheus.recorded import exposition
 from esbench.record.model import Check, RaceRecord, SlicePlan
 from esbench.record.series import SecondLine, put_together, read_seconds, read_telemetry_lines
 from esbench.record.store import RaceStore, decode_record

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esbench.cli.command import EsbenchCommand, with_options
+from esbench.cli.command import C, EsbenchCommand, with_options
 from esbench.cli.completion import RaceNames
 from esbench.cli.option import of_publishing
 from esbench.cli.output import format_option, print_document
 from esbench.cli.progress_options import may_print, print_beside
+from esbench.cli.publishing import Publisher
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.publish.elasticsearch.store import MetricsStore, Stored
+    from esbench.features.publish.elasticsearch.store import MetricsStore, Stored
     from esbench.report.table_model import ReportDocument
 
 HOSTS, OPTIONS, PREFIX = "--store-hosts", "--store-options", "--store-prefix"
@@ -91,35 +92,36 @@ def _table(stored: Mapping[str, Stored]) -> ReportDocument:
     return ReportDocument(Table(columns, rows))
 
 
-def check_store(flags: Mapping[str, Any]) -> None:
-    """Raise an error, before a race, if it could not be stored in the metrics store afterwards.
+class StorePublisher(Publisher):
+    """Stores a race that has ended in a metrics store."""
 
-    `flags`: the arguments of `store_options` by name. Without --store-hosts nothing is checked, but --store-options
-    alone are a UsageError, and so is an empty --store-hosts: a variable of the shell that is not set.
-    """
-    if flags["store_hosts"] is not None:
-        with open_store(flags):
-            return
-    if flags["store_options"]:
-        raise UsageError(f"{OPTIONS} is about the cluster that keeps results", hint=f"add {HOSTS}=10.0.0.1:9200")
+    def options(self, command: C) -> C:
+        return store_options(command)
 
+    def check(self, flags: Mapping[str, Any]) -> None:
+        """Raise an error if the store does not answer.
 
-def keep_finished_race(flags: Mapping[str, Any], home: Path, race_id: str, progress: Progress) -> bool:
-    """Store a race that has just ended, if asked for. False if that failed, after printing the reason; else True.
+        Without --store-hosts nothing is checked, but --store-options alone are a UsageError, and so is an empty
+        --store-hosts: a variable of the shell that is not set.
+        """
+        if flags["store_hosts"] is not None:
+            with open_store(flags):
+                return
+        if flags["store_options"]:
+            raise UsageError(f"{OPTIONS} is about the cluster that keeps results", hint=f"add {HOSTS}=10.0.0.1:9200")
 
-    `flags`: the arguments of `store_options` by name.
-    """
-    if flags["store_hosts"] is None:
+    def publish(self, flags: Mapping[str, Any], home: Path, race_id: str, progress: Progress) -> bool:
+        if flags["store_hosts"] is None:
+            return True
+        try:
+            with open_store(flags) as metrics_store:
+                stored = keep_race(metrics_store, home, race_id)
+        except EsbenchError as error:
+            progress.insist(f"esbench: race {race_id} was not stored: {error}")
+            progress.insist(f"its record is kept; this stores it later: esbench store {race_id} {HOSTS}=...")
+            return False
+        progress.say(f"race {race_id} is stored: {stored.documents} documents")
         return True
-    try:
-        with open_store(flags) as metrics_store:
-            stored = keep_race(metrics_store, home, race_id)
-    except EsbenchError as error:
-        progress.insist(f"esbench: race {race_id} was not stored: {error}")
-        progress.insist(f"its record is kept; this stores it later: esbench store {race_id} {HOSTS}=...")
-        return False
-    progress.say(f"race {race_id} is stored: {stored.documents} documents")
-    return True
 
 
 @contextmanager
@@ -131,7 +133,7 @@ def open_store(flags: Mapping[str, Any]) -> Iterator[MetricsStore]:
     from esbench.cli.values import parse_client_options, parse_target_hosts
     from esbench.cluster.client import FIRST_ANSWER_S, Cluster
     from esbench.cluster.options import ClientOptions, parse_hosts
-    from esbench.publish.elasticsearch.store import MetricsStore
+    from esbench.features.publish.elasticsearch.store import MetricsStore
 
     given = ClientOptions.from_mapping(parse_client_options(flags["store_options"], OPTIONS), OPTIONS)
     found, client_options = parse_hosts(parse_target_hosts(flags["store_hosts"], HOSTS), given, HOSTS)
@@ -167,7 +169,7 @@ def keep_race(metrics_store: MetricsStore, home: Path, race_id: str) -> Stored:
 
     Raises UsageError while the race runs, ClusterError if the store refuses it.
     """
-    from esbench.publish.elasticsearch.documents import RaceDocuments
+    from esbench.features.publish.elasticsearch.documents import RaceDocuments
     from esbench.record.locks import status_now
     from esbench.record.store import RaceStore
 

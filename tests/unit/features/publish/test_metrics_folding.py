@@ -7,8 +7,8 @@ import random
 import pytest
 
 from esbench.errors import UsageError
+from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NS, parse_bounds
 from esbench.measure.histogram import Counts
-from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, NS, parse_bounds
 
 MS = 1_000_000
 

@@ -83,7 +83,7 @@ def _form(chosen: set[str], output: Path | None) -> str:
 
 
 def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -> str:
-    from esbench.publish.files import document, interval_log, table
+    from esbench.features.publish.files import document, interval_log, table
     from esbench.record.series import seconds_of, telemetry_of
 
     seconds = seconds_of(record, folder.seconds_file)
@@ -93,8 +93,8 @@ def _exported(form: str, record: RaceRecord, folder: RaceFolder, buckets: str) -
         case "csv":
             return table(record, seconds)
         case "prometheus":
-            from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
-            from esbench.publish.prometheus.recorded import exposition
+            from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
+            from esbench.features.publish.prometheus.recorded import exposition
 
             return exposition(record, seconds, parse_bounds(buckets or DEFAULT_BOUNDS, BUCKETS))
     return document(record, seconds, telemetry_of(record, folder.telemetry_file))

@@ -14,11 +14,11 @@ from races import as_counted, golden_race
 
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.errors import ClusterError, UsageError
-from esbench.publish.elasticsearch import bulk
-from esbench.publish.elasticsearch.bulk import send
-from esbench.publish.elasticsearch.documents import RaceDocuments
-from esbench.publish.elasticsearch.store import MetricsStore, Stored
-from esbench.publish.elasticsearch.templates import VERSION
+from esbench.features.publish.elasticsearch import bulk
+from esbench.features.publish.elasticsearch.bulk import send
+from esbench.features.publish.elasticsearch.documents import RaceDocuments
+from esbench.features.publish.elasticsearch.store import MetricsStore, Stored
+from esbench.features.publish.elasticsearch.templates import VERSION
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
@@ -162,7 +162,7 @@ def test_a_race_that_was_stored_in_part_is_stored_whole(folder: RaceFolder) -> N
 
 
 def test_more_documents_than_one_search_finds_are_removed(folder: RaceFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.publish.elasticsearch.store._PAGE", 5)
+    monkeypatch.setattr("esbench.features.publish.elasticsearch.store._PAGE", 5)
     cluster = Keeping()
     keep(cluster, folder, golden_race(status="cancelled"))
     assert keep(cluster, folder).removed == ALL + 3

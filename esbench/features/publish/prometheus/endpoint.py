@@ -18,9 +18,9 @@ from prometheus_client.exposition import ThreadingWSGIServer
 
 from esbench.cluster.addresses import is_loopback
 from esbench.errors import UsageError
-from esbench.publish.prometheus.families import families_of_sides
-from esbench.publish.prometheus.folding import Bounds
-from esbench.publish.prometheus.following import FollowedRace
+from esbench.features.publish.prometheus.families import families_of_sides
+from esbench.features.publish.prometheus.folding import Bounds
+from esbench.features.publish.prometheus.following import FollowedRace
 
 OPTION = "--metrics-port"
 _LOOPBACK = "127.0.0.1"

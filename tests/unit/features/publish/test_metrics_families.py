@@ -15,12 +15,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from races import golden_race
 
+from esbench.features.publish.prometheus.families import families_of, families_of_sides, metric_name
+from esbench.features.publish.prometheus.folding import parse_bounds
+from esbench.features.publish.prometheus.following import FollowedRace, Running
 from esbench.measure.cpu_time import Usage
 from esbench.measure.tally import Second, Tally
 from esbench.model import Operation, Schedule, Stage, Step, Task
-from esbench.publish.prometheus.families import families_of, families_of_sides, metric_name
-from esbench.publish.prometheus.folding import parse_bounds
-from esbench.publish.prometheus.following import FollowedRace, Running
 from esbench.record.model import RaceRecord
 from esbench.telemetry.device import Reading
 from esbench.units import parse_rate
@@ -237,7 +237,7 @@ def test_every_metric_is_documented(following: FollowedRace) -> None:
     assert {s.labels["request"] for f in Samples(following).families for s in f.samples if "_named_" in s.name} == {
         "get"
     }
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "export.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "export.md").read_text()
     rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
     telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]
     served = {

@@ -17,9 +17,9 @@ from typing import Any
 from esbench.cluster.client import Cluster
 from esbench.cluster.replies import known_form
 from esbench.errors import ClusterError, UsageError
-from esbench.publish.elasticsearch.bulk import Pause, send
-from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
-from esbench.publish.elasticsearch.templates import KINDS, has_data_streams, name_of, put_templates
+from esbench.features.publish.elasticsearch.bulk import Pause, send
+from esbench.features.publish.elasticsearch.documents import RaceDocuments, StoreDocument
+from esbench.features.publish.elasticsearch.templates import KINDS, has_data_streams, name_of, put_templates
 
 DEFAULT_PREFIX = "esbench"
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")

@@ -12,9 +12,9 @@ import pytest
 from races import as_counted, golden_race, task_of, with_task
 
 from esbench.errors import RecordError
+from esbench.features.publish.elasticsearch.documents import RaceDocuments, StoreDocument
+from esbench.features.publish.elasticsearch.templates import mappings
 from esbench.measure.histogram import Counts, encode
-from esbench.publish.elasticsearch.documents import RaceDocuments, StoreDocument
-from esbench.publish.elasticsearch.templates import mappings
 from esbench.record.model import ObjectiveResult, RaceRecord, SlicePlan
 from esbench.record.series import SecondLine, encode_second
 from esbench.record.store import RaceFolder, RaceStore
