@@ -11,6 +11,13 @@ PUBLISHERS = (
     "esbench.features.publish.store_command:StorePublisher",
 )
 
+# Pages with charts, each a function that returns HTML.
+PAGES = {
+    "races": "esbench.features.pages.report_page:report_page",
+    "comparison": "esbench.features.pages.comparison_page:comparison_page",
+    "matrix": "esbench.features.pages.matrix_page:matrix_page",
+}
+
 
 def load(location: str) -> Any:
     """Import the module of a location, and return its attribute."""

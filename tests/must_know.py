@@ -20,8 +20,8 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 393,
-    "code lines of the core": 48_450,
+    "files of the core": 379,
+    "code lines of the core": 46_740,
     "rooms of the core": 27,
     "arrows of the core": 172,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses

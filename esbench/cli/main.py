@@ -46,7 +46,7 @@ COMMANDS = {
     ),
     "replay": LazyCommand("esbench.features.replay.command:replay", "Describe the searches in logs of production."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
-    "report": LazyCommand("esbench.cli.show:report", "Write a page with charts of races."),
+    "report": LazyCommand("esbench.features.pages.command:report", "Write a page with charts of races."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which races are faster, and by how much."),
     "export": LazyCommand(
         "esbench.features.publish.export_command:export", "Print a race in a format that other tools read."

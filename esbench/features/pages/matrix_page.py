@@ -8,8 +8,8 @@ from typing import Any
 from bokeh.models import FixedTicker
 
 from esbench.comparison.matrix import Matrix
-from esbench.report.html.charts import COLOURS, chart, hover, plain_numbers, source
-from esbench.report.html.page import Chart, Key, render_charts, render_page
+from esbench.features.pages.charts import COLOURS, chart, hover, plain_numbers, source
+from esbench.features.pages.page import Chart, Key, render_charts, render_page
 from esbench.report.matrix import matrix_document
 
 _FAR = 20  # from here on the lowest part of a linear axis cannot be read

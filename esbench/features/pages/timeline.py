@@ -21,10 +21,7 @@ from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
-from esbench.record.model import TaskResult
-from esbench.record.series import Series
-from esbench.report.chart_series import BINS_PER_DECADE, Grid, TaskOverTime
-from esbench.report.html.charts import (
+from esbench.features.pages.charts import (
     BLUE,
     COLOURS,
     GREY,
@@ -37,7 +34,10 @@ from esbench.report.html.charts import (
     round_numbers,
     source,
 )
-from esbench.report.html.page import Key
+from esbench.features.pages.page import Key
+from esbench.record.model import TaskResult
+from esbench.record.series import Series
+from esbench.report.chart_series import BINS_PER_DECADE, Grid, TaskOverTime
 from esbench.report.thinning import shown_points
 
 _CLOCK = "time since the race began (h:mm:ss)"

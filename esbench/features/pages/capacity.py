@@ -11,12 +11,12 @@ from bokeh.models import NumeralTickFormatter
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
+from esbench.features.pages.charts import BLUE, COLOURS, GREEN, GREY, RED, chart, hover, legend_above, source
+from esbench.features.pages.page import Chart
 from esbench.record.capacity import NEAR, FoundCapacity, LateCurve
 from esbench.record.figures import known
 from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate
 from esbench.report.capacity_tables import late_interval
-from esbench.report.html.charts import BLUE, COLOURS, GREEN, GREY, RED, chart, hover, legend_above, source
-from esbench.report.html.page import Chart
 
 _HEIGHT = 300  # pixels
 _POINTS = 60  # of a curve

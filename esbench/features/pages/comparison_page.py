@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from esbench.comparison import answers, causes
 from esbench.comparison.metrics import min_effect
 from esbench.comparison.model import Comparison, Pair, Row, SecondsOf
+from esbench.features.pages.comparison_charts import differences, intervals, percentiles, rounds, slices
+from esbench.features.pages.comparison_series import ComparedSides, Judged, SlicedSeconds
+from esbench.features.pages.page import Chart, render_charts, render_page, worst_first
+from esbench.features.pages.settings import settings
+from esbench.features.pages.verdict_text import DIRECTIONS, in_words, look, under_test
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.report.comparison import comparison, interval_cell, plans
 from esbench.report.conclusion import sentence
-from esbench.report.html.comparison_charts import differences, intervals, percentiles, rounds, slices
-from esbench.report.html.comparison_series import ComparedSides, Judged, SlicedSeconds
-from esbench.report.html.page import Chart, render_charts, render_page, worst_first
-from esbench.report.html.settings import settings
-from esbench.report.html.verdict_text import DIRECTIONS, in_words, look, under_test
 from esbench.report.table_model import Column, ReportDocument, Section, Table
 from esbench.report.text import cell_text
 

@@ -14,14 +14,14 @@ from html_pages import READS, histogram, loads, second, text_of
 from races import as_counted, golden_race, task_of, with_task
 
 from esbench.cli.main import run
+from esbench.features.pages.charts import shared_cursor
+from esbench.features.pages.race import race_page
+from esbench.features.pages.timeline import READINGS, clock, reading_chart, stripe, tasks_legend, time_chart
 from esbench.measure.histogram import decode
 from esbench.record.model import Check, ErrorKind, RaceRecord, TaskResult, Throughput, Window
 from esbench.record.series import SecondLine, Series, encode_second
 from esbench.record.store import RaceStore
 from esbench.report.chart_series import histograms_at_least, over_time, percentile_curve
-from esbench.report.html.charts import shared_cursor
-from esbench.report.html.race import race_page
-from esbench.report.html.timeline import READINGS, clock, reading_chart, stripe, tasks_legend, time_chart
 
 pytestmark = pytest.mark.computed
 

@@ -9,18 +9,11 @@ from typing import Any
 
 from bokeh.models.annotations import Span
 
-from esbench.measure.measures import CLIENT_WAIT, DRIVER_LAG, LATENCY, SERVICE_TIME, response_time
-from esbench.record.figures import reported_tasks, task_label
-from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.series import SecondLine, Series, by_task
-from esbench.report.capacity import ShownSearch, search_of
-from esbench.report.capacity_tables import objectives_section, probes_table, servers_section, signs_section
-from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_time, percentile_curve
-from esbench.report.html.capacity import search_charts
-from esbench.report.html.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
-from esbench.report.html.page import Chart, render, render_charts, render_page
-from esbench.report.html.settings import settings
-from esbench.report.html.timeline import (
+from esbench.features.pages.capacity import search_charts
+from esbench.features.pages.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
+from esbench.features.pages.page import Chart, render, render_charts, render_page
+from esbench.features.pages.settings import settings
+from esbench.features.pages.timeline import (
     READINGS,
     clock,
     heat_map,
@@ -31,7 +24,14 @@ from esbench.report.html.timeline import (
     tasks_legend,
     throughput_chart,
 )
-from esbench.report.html.verdict import facts, sentences
+from esbench.features.pages.verdict import facts, sentences
+from esbench.measure.measures import CLIENT_WAIT, DRIVER_LAG, LATENCY, SERVICE_TIME, response_time
+from esbench.record.figures import reported_tasks, task_label
+from esbench.record.model import RaceRecord, TaskResult
+from esbench.record.series import SecondLine, Series, by_task
+from esbench.report.capacity import ShownSearch, search_of
+from esbench.report.capacity_tables import objectives_section, probes_table, servers_section, signs_section
+from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_time, percentile_curve
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, Section, table_of, time_cell
 from esbench.report.task_tables import by_load_host, objectives, servers

@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 
 from esbench.comparison.model import Estimate, Row
 from esbench.comparison.reasons import FASTER, SAME, SLOWER
-from esbench.report.html.charts import (
+from esbench.features.pages.charts import (
     BLUE,
     GREEN,
     GREY,
@@ -28,8 +28,8 @@ from esbench.report.html.charts import (
     shortened,
     source,
 )
-from esbench.report.html.comparison_series import Curve, Judged, Raced, SlicedSeconds
-from esbench.report.html.verdict_text import DIRECTIONS, look
+from esbench.features.pages.comparison_series import Curve, Judged, Raced, SlicedSeconds
+from esbench.features.pages.verdict_text import DIRECTIONS, look
 from esbench.units import format_number
 
 # Sides by marker, colour and line: the baseline, then contenders. Each colour stands out 3 to 1 on both themes.

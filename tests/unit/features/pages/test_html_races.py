@@ -18,11 +18,11 @@ from esbench.cli.main import run
 from esbench.comparison.model import Side
 from esbench.comparison.resolve import SideResolver
 from esbench.errors import UsageError
+from esbench.features.pages.races import MOST_BYTES, races_page
 from esbench.record.model import Check, ErrorKind, RaceRecord, Session
 from esbench.record.series import SecondLine, Series
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
 from esbench.record.store import RaceStore
-from esbench.report.html.races import MOST_BYTES, races_page
 
 pytestmark = pytest.mark.computed
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from esbench.comparison.model import Difference, Pair, Row, RowVerdict
 from esbench.comparison.reasons import FASTER, NOT_JUDGED, SAME, SLOWER, UNCLEAR
+from esbench.features.pages.verdict import Sentence
 from esbench.record.figures import HIGHER, LOWER
 from esbench.report.comparison import speed_text
-from esbench.report.html.verdict import Sentence
 from esbench.report.table_model import Cell, Column, Table
 from esbench.report.text import cell_text
 

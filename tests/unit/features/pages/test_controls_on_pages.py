@@ -11,12 +11,12 @@ import pytest
 from races import golden_race
 
 from esbench.errors.printable import for_spreadsheet
+from esbench.features.pages.race import race_page
 from esbench.features.publish.files import interval_log
 from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.features.publish.prometheus.recorded import exposition
 from esbench.measure.histogram import Counts, encode
 from esbench.record.series import SecondLine
-from esbench.report.html.race import race_page
 
 MARKS = "\x07 \x1b[31m \x9b31m \u202e \u2028"
 NAME = f"find {MARKS} it"
