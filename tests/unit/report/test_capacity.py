@@ -17,6 +17,9 @@ from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, sear
 from esbench.capacity.curve import fit
 from esbench.cli.main import run
 from esbench.comparison.model import Side
+from esbench.features.pages.capacity import curve_ratio, search_charts
+from esbench.features.pages.race import race_page
+from esbench.features.pages.races import races_page
 from esbench.measure.objectives import parse_objective
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe
 from esbench.record.figures import failed_checks
@@ -30,9 +33,6 @@ from esbench.report.capacity_tables import (
     probes_table,
     servers_section,
 )
-from esbench.report.html.capacity import curve_ratio, search_charts
-from esbench.report.html.race import race_page
-from esbench.report.html.races import races_page
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import render
 from esbench.report.table_model import Above, ReportDocument, Section, Table

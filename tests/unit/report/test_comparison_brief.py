@@ -17,10 +17,10 @@ from sliced_sides import rounds as levels
 from esbench.comparison.compare import compare
 from esbench.comparison.model import AnswerPair, CompareOptions, Comparison, Row, RowVerdict, Side, TaskAnswers
 from esbench.comparison.reasons import ANSWERS_DIFFER, REASONS, VERDICTS, Reason
+from esbench.features.pages.comparison_page import comparison_page
 from esbench.report.brief import brief
 from esbench.report.comparison import comparison
 from esbench.report.conclusion import conclusion
-from esbench.report.html.comparison_page import comparison_page
 from esbench.report.render import render
 
 pytestmark = pytest.mark.computed
