@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
-from esbench.operations.versions import ANY, PARTS, Part
+from esbench.operations.versions import ANY, ASKS, PARTS, Part
 
 _HEAD = """# Operation types
 
@@ -183,7 +183,8 @@ def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
 
 
 def _part(part: Part) -> str:
-    types = f" of {', '.join(part.types)}" if part.types else ""
+    names = "searches" if part.types == ASKS else ", ".join(part.types)
+    types = f" of {names}" if names else ""
     values = ", ".join(f"`{value}`" for value in part.same)
     without = "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
     return f"| {part.place} `{part.name}`{types} | {part.feature.versions} | {without} |"

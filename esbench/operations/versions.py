@@ -52,31 +52,30 @@ class Part:
 
 
 _SEARCHES = ("search", "paginated-search", "scroll-search", "composite-agg", "submit-async-search")
-_ASKS = (*_SEARCHES, "msearch")
-_WRITES = ("bulk", "index")
+ASKS = (*_SEARCHES, "msearch")
 _OF_MAPPINGS = ("create-index", "create-index-template")
 PARTS = (
-    Part(_REQUEST, "allow_partial_search_results", (6, 3), (1, 0), ANY, _ASKS),
-    Part(_REQUEST, "batched_reduce_size", (5, 4), (1, 0), ANY, _ASKS),
-    Part(_REQUEST, "cancel_after_time_interval", None, (1, 1), ANY, _ASKS),
-    Part(_REQUEST, "ccs_minimize_roundtrips", (7, 0), (1, 0), ANY, _ASKS),
+    Part(_REQUEST, "allow_partial_search_results", (6, 3), (1, 0), ANY, ASKS),
+    Part(_REQUEST, "batched_reduce_size", (5, 4), (1, 0), ANY, ASKS),
+    Part(_REQUEST, "cancel_after_time_interval", None, (1, 1), ANY, ASKS),
+    Part(_REQUEST, "ccs_minimize_roundtrips", (7, 0), (1, 0), ANY, ASKS),
     Part(_REQUEST, "cluster_manager_timeout", None, (2, 0), ANY),
-    Part(_REQUEST, "force_synthetic_source", (8, 4), None, (), (*_ASKS, "get")),
+    Part(_REQUEST, "force_synthetic_source", (8, 4), None, (), ASKS),
     Part(_REQUEST, "if_version", (7, 16), None, (), ("put-pipeline",)),
     Part(_REQUEST, "ignore_throttled", (6, 6), (1, 0), ANY),
-    Part(_REQUEST, "include_named_queries_score", (8, 8), (2, 12), (), _ASKS),
-    Part(_REQUEST, "include_source_on_error", (8, 18), None, ANY, _WRITES),
+    Part(_REQUEST, "include_named_queries_score", (8, 8), (2, 12), (), ASKS),
+    Part(_REQUEST, "include_source_on_error", (8, 18), None, ANY, ("bulk",)),
     Part(_REQUEST, "include_type_name", (6, 7), (1, 0), ANY, _OF_MAPPINGS, gone=8, gone_opensearch=2),
     Part(_REQUEST, "list_executed_pipelines", (8, 12), None, ("false",), ("bulk",)),
-    Part(_REQUEST, "max_concurrent_shard_requests", (5, 6), (1, 0), ANY, _ASKS),
+    Part(_REQUEST, "max_concurrent_shard_requests", (5, 6), (1, 0), ANY, ASKS),
     Part(_REQUEST, "max_docs", (7, 3), (1, 0), (), ("reindex",)),
-    Part(_REQUEST, "phase_took", None, (2, 12), ("false",), _ASKS),
-    Part(_REQUEST, "pre_filter_shard_size", (5, 6), (1, 0), ANY, _ASKS),
+    Part(_REQUEST, "phase_took", None, (2, 12), ("false",), ASKS),
+    Part(_REQUEST, "pre_filter_shard_size", (5, 6), (1, 0), ANY, ASKS),
     Part(_REQUEST, "primary_only", None, (2, 13), ("false",), ("force-merge",)),
-    Part(_REQUEST, "require_alias", (7, 10), (1, 0), ("false",), _WRITES),
-    Part(_REQUEST, "require_data_stream", (8, 13), None, ("false",), _WRITES),
-    Part(_REQUEST, "rest_total_hits_as_int", (6, 7), (1, 0), ANY, _ASKS),
-    Part(_REQUEST, "search_pipeline", None, (2, 7), (), _ASKS),
+    Part(_REQUEST, "require_alias", (7, 10), (1, 0), ("false",), ("bulk",)),
+    Part(_REQUEST, "require_data_stream", (8, 13), None, ("false",), ("bulk",)),
+    Part(_REQUEST, "rest_total_hits_as_int", (6, 7), (1, 0), ANY, ASKS),
+    Part(_REQUEST, "search_pipeline", None, (2, 7), (), ASKS),
     Part(_REQUEST, "track_total_hits", (6, 0), (1, 0), ("true",), _SEARCHES),
     Part(_REQUEST, "wait_for_completion", (8, 1), (2, 7), ("true",), ("force-merge",)),
     Part(_REQUEST, "wait_for_no_initializing_shards", (6, 2), (1, 0), ("false",), ("cluster-health",)),
@@ -208,7 +207,7 @@ def _parts(kind: str, params: Mapping[str, Any]) -> Iterator[tuple[Part, object]
     """Yield the parts in the parameters of a request that are in the table, with their values."""
     for place, given in ((_REQUEST, params.get("request-params")), (_OWN, params)):
         yield from _named(place, kind, given)
-    if kind not in _ASKS:
+    if kind not in ASKS:
         return
     body = params.get("body")
     for each in body[1::2] if kind == "msearch" and isinstance(body, list) else [body]:
@@ -281,7 +280,7 @@ def _without(kind: str, params: Mapping[str, Any], dialect: Dialect) -> Mapping[
     fitted = dict(kept(_OWN, params))
     if isinstance(query := fitted.get("request-params"), Mapping):
         fitted["request-params"] = kept(_REQUEST, query)
-    if kind in _ASKS and (body := fitted.get("body")):
+    if kind in ASKS and (body := fitted.get("body")):
         fitted["body"] = list(map(kept_of_search, body)) if isinstance(body, list) else kept_of_search(body)
     for name in ("requests", "stream"):
         if isinstance(inner := fitted.get(name), list):
