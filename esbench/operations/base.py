@@ -222,6 +222,11 @@ class OperationType:
         """Raise TrackError, as `check` does, for parameters of a request in a composite."""
         self.check(params, where)
 
+    def features(self, params: Mapping[str, Any]) -> Iterator[Feature]:
+        """Yield what a server must be able to do for an operation with these parameters, as far as its type says it."""
+        if self.feature is not None:
+            yield self.feature
+
     def reads(self, params: Mapping[str, Any]) -> bool:
         """True if an operation with these parameters is known to change no document."""
         return bool(self.traits.reads)
