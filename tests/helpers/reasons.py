@@ -157,7 +157,7 @@ def _missing() -> Comparison:
     return compare(_only(ours, "bulk", "get-by-id"), [lacking], CompareOptions(seconds=seconds_of, allow=("tasks",)))
 
 
-def _searches() -> Comparison:
+def searches() -> Comparison:
     """Two sides that searched for a capacity, one of which found none in one of its races."""
 
     def of(name: str) -> Side:
@@ -240,7 +240,7 @@ COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
         [{"loop": "open", "target_rate_per_s": 9.0, "latency_ms": {"p50": 1.0}}] * 4,
         allow=("loop", "target rate", "schedule"),
     ),
-    "no-capacity": _searches,
+    "no-capacity": searches,
     "not-comparable": lambda: _bulk(docs_per_s(scaled(24000)), host_class="4 cores"),
     "other-hosts": lambda: _by(1.3, baseline=_cluster("10.0.0.1:9200"), contender=_cluster("10.0.0.2:9200")),
     "other-documents": _other_documents,
