@@ -16,6 +16,7 @@ from esbench.comparison.reasons import NO_CAPACITY, NO_TURNS
 from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
 from esbench.comparison.settling import too_few_rounds
 from esbench.record.capacity import FoundCapacity
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import HIGHER, Figure
 from esbench.record.model import RaceRecord
 from esbench.units import format_number
@@ -23,7 +24,8 @@ from esbench.units import format_number
 
 def capacity_rows(design: Design, differences: Sequence[Difference], options: CompareOptions) -> Iterator[CandidateRow]:
     """Yield the row of the task whose capacity all races of both sides have searched; else nothing."""
-    tasks = {race.record.capacity.task if race.record.capacity else None for race in design.races}
+    searches = [SEARCH.kept_in(race.record) for race in design.races]
+    tasks = {search.task if search else None for search in searches}
     task = tasks.pop()
     if not tasks and task is not None:
         yield _row((CAPACITY, task, "ops/s"), design, differences, options)
@@ -91,7 +93,8 @@ def _of_search(record: RaceRecord, key: Key, bound: float | None) -> Race:
 
 
 def _found(record: RaceRecord) -> FoundCapacity | None:
-    return record.capacity.found if record.capacity else None
+    search = SEARCH.kept_in(record)
+    return search.found if search else None
 
 
 def _of_intervals(design: Design) -> Fit | None:

@@ -12,6 +12,7 @@ from typing import Any
 from esbench.comparison.model import Difference, Side
 from esbench.comparison.nodes import OF_OTHERS
 from esbench.errors import UsageError, did_you_mean
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import task_label
 from esbench.record.index_prefix import index_prefix, other_params, without_prefix
 from esbench.record.model import ClusterFacts, CorpusFacts, NodeFacts, RaceRecord, TaskResult
@@ -92,9 +93,9 @@ def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = (
 def without_search(record: RaceRecord) -> RaceRecord:
     """Return a race; one that searched for a capacity without the tasks of its search, which follow from what it has
     seen, and without the statistics of its clusters, which count these tasks."""
-    if record.capacity is None:
+    if (search := SEARCH.kept_in(record)) is None:
         return record
-    begin = next((task.step for task in record.tasks if task.name == record.capacity.closed_task), math.inf)
+    begin = next((task.step for task in record.tasks if task.name == search.closed_task), math.inf)
     clusters = {name: replace(cluster, statistics={}) for name, cluster in record.clusters.items()}
     return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin), clusters=clusters)
 
@@ -177,7 +178,7 @@ def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
 
 def _search_facts(record: RaceRecord) -> dict[str, _Fact]:
     """Return what a race's search for a capacity asked for; empty without one."""
-    search = record.capacity
+    search = SEARCH.kept_in(record)
     if search is None:
         return {}
     closed = next((task for task in record.tasks if task.name == search.closed_task), None)

@@ -27,6 +27,7 @@ from esbench.comparison.reasons import (
 )
 from esbench.measure.measures import LATENCY
 from esbench.record.capacity import CapacitySearch
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
@@ -215,7 +216,7 @@ def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     if design.at_once.nodes.shared and design.at_once.nodes.kept:
         yield ON_THIS_NODE
     if metric == CAPACITY:
-        searches = [[race.record.capacity for race in pair] for pair in design.rounds]
+        searches = [[SEARCH.kept_in(race.record) for race in pair] for pair in design.rounds]
         if bounds := sum(any(_has_no_estimate(each) for each in pair) for pair in searches):
             yield f"at least so much: in {bounds} of {len(searches)} rounds one side has only a bound"
         return

@@ -18,6 +18,7 @@ from esbench.comparison.nodes import NodesOfRounds, nodes_of
 from esbench.comparison.own_time import OwnSlices
 from esbench.comparison.warmup_cut import BLOCK, SlicesOfRounds, first_steady
 from esbench.measure.measures import RESPONSE_TIMES
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import measured_phase, reported_tasks, task_label
 from esbench.record.model import PERCENTILES, RaceRecord, TaskResult
 from esbench.record.series import SecondLine, by_task
@@ -205,7 +206,7 @@ def _rounds(baseline: Side, contender: Side) -> Rounds:
 
 def _are_searches(records: Iterable[RaceRecord]) -> bool:
     """True if all races searched for a capacity, in slices."""
-    return all(record.capacity is not None and any(task.slices for task in record.tasks) for record in records)
+    return all(SEARCH.kept_in(record) and any(task.slices for task in record.tasks) for record in records)
 
 
 def _sliced(record: RaceRecord) -> dict[str, TaskResult]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from esbench.errors import RecordError
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import Notice
 from esbench.record.sessions import RaceSession
 from esbench.record.store import DamagedRace, RaceEntry
@@ -28,10 +29,9 @@ def _session(entry: RaceEntry) -> str:
 
 
 def _capacity(entry: RaceEntry) -> str:
-    if entry.capacity is None:
+    if (search := SEARCH.listed_in(entry)) is None:
         return ""
-    found = entry.capacity.found
-    return "the search has not ended" if found is None else found_text(entry.capacity, found)
+    return "the search has not ended" if search.found is None else found_text(search, search.found)
 
 
 _RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (
@@ -55,7 +55,7 @@ def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> R
     """
     changed = [Notice(entry.damage) for entry in entries if entry.damage]
     notices = (*changed, *(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged))
-    columns = (*_RACE_COLUMNS, _CAPACITY) if any(entry.capacity for entry in entries) else _RACE_COLUMNS
+    columns = (*_RACE_COLUMNS, _CAPACITY) if any(map(SEARCH.listed_in, entries)) else _RACE_COLUMNS
     return ReportDocument(table_of(columns, entries), notices=notices)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from compared_sides import ALONE, OPEN, TURNS, docs_per_s, latencies, line, scaled, seconds_of, side, usable
-from races import golden_race, search_of, task_of, with_task
+from races import golden_race, kept_search, search_of, task_of, with_search, with_task
 from sliced_sides import CLOSED, LENGTH_S, NOISE, Drawn, Level, flat, long_requests, rounds
 
 from esbench.comparison.compare import compare
@@ -165,8 +165,8 @@ def searches() -> Comparison:
         return replace(found, records=tuple(search_of(record, 1000.0) for record in found.records))
 
     theirs = of("contender")
-    nothing = replace(theirs.records[1].capacity, found=None)  # type: ignore[type-var]
-    records = (theirs.records[0], replace(theirs.records[1], capacity=nothing), *theirs.records[2:])
+    nothing = with_search(theirs.records[1], replace(kept_search(theirs.records[1]), found=None))
+    records = (theirs.records[0], nothing, *theirs.records[2:])
     return compare(of("baseline"), [replace(theirs, records=records)], CompareOptions(seconds=seconds_of))
 
 
