@@ -59,5 +59,7 @@ SEARCH = Part(
     entry=SearchEntry,
     check_entry=check_found,
     only_tried=lambda search, task: task in search.probe_tasks,
+    report="esbench.report.capacity_tables:REPORT",
+    judged="esbench.comparison.capacities:JUDGED",
 )
 KNOWN: Part[KnownCapacity, None] = Part("capacity_of", KnownCapacity)  # of a race with target rates in percent of it

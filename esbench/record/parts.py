@@ -44,7 +44,9 @@ class Part(Generic[T, E]):
 
     `check` raises ValueError for a value that cannot be shown or compared. Lists of races read as much of it as `entry`
     has, a frozen dataclass, too, which `check_entry` checks; None: nothing. `only_tried` is True of a task, by name, at
-    a rate that was only tried: a cluster that misses it is not at fault.
+    a rate that was only tried: a cluster that misses it is not at fault. `report` is the place ("module:attribute") of
+    what reports show of it (report.parts.PartReport), `judged` of how its results are compared
+    (comparison.parts.JudgedPart); empty if they are not.
     """
 
     key: str
@@ -53,6 +55,8 @@ class Part(Generic[T, E]):
     entry: type[E] | None = None
     check_entry: Callable[[E], None] = _passes
     only_tried: Callable[[T, str], bool] = lambda _, __: False
+    report: str = ""
+    judged: str = ""
 
     def kept_in(self, record: RaceRecord) -> T | None:
         """Return what a record has of the part; None without it."""

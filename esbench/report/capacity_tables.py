@@ -3,16 +3,33 @@ capacity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from esbench.model import Objective
-from esbench.record.figures import requests_per_s
+from esbench.record.capacity_part import SearchEntry
+from esbench.record.figures import Notice, requests_per_s
 from esbench.record.model import RaceRecord
-from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate, watched
+from esbench.report.capacity import (
+    JudgedProbe,
+    ShownSearch,
+    capacity_notices,
+    found_text,
+    known_rate,
+    overview,
+    search_of,
+    sentence,
+    watched,
+)
 from esbench.report.capacity_signs import SignOfLimit
 from esbench.report.table_model import Cell, Column, ColumnOf, Section, Table, table_of, time_cell
 from esbench.report.task_tables import servers_during
 
+if TYPE_CHECKING:
+    from esbench.report.html.page import Chart
+
+_TITLE = "Capacity"
 _BAR, _LIMIT_AT = 40, 20  # characters of a bar, and before the mark of the limit
 _MOST_BARS = 9  # with the lines of their title 12
 _RATE: ColumnOf[JudgedProbe] = ColumnOf("Rate/s", "rate_per_s", numeric=True, read=lambda probe: probe.rate_per_s)
@@ -185,3 +202,58 @@ def search_sections(record: RaceRecord, shown: ShownSearch) -> tuple[Section, ..
         *signs_section(shown),
         *servers_section(record, shown),
     )
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search, as report.parts.ShownPart."""
+
+    search: ShownSearch
+    title: str = _TITLE
+
+    @property
+    def level(self) -> str:
+        found = self.search.found
+        return "good" if found and found.was_found else "bad" if found and found.why == "no rate" else "warning"
+
+    def sentence(self) -> str:
+        return sentence(self.search)
+
+    def overview(self) -> Mapping[str, Any]:
+        return overview(self.search)
+
+    def notices(self) -> Iterator[Notice]:
+        return capacity_notices(self.search)
+
+    def main(self) -> Section:
+        return Section("Probes", probes_table(self.search))
+
+    def sections(self) -> Sequence[Section]:
+        return search_sections(self.search.record, self.search)
+
+    def sections_of_page(self) -> Sequence[Section]:
+        """Return the tables without the curve, which a chart shows."""
+        servers = servers_section(self.search.record, self.search)
+        return (*objectives_section(self.search), *signs_section(self.search), *servers)
+
+    def charts(self) -> Iterator[Chart]:
+        from esbench.report.html.capacity import search_charts
+
+        return search_charts(self.search)
+
+
+class SearchReport:
+    """The report of searches, as report.parts.PartReport."""
+
+    title = _TITLE
+
+    def listed(self, entry: SearchEntry) -> str:
+        return "the search has not ended" if entry.found is None else found_text(entry, entry.found)
+
+    def shown(self, record: RaceRecord) -> SearchResult:
+        search = search_of(record)
+        assert search is not None
+        return SearchResult(search)
+
+
+REPORT = SearchReport()

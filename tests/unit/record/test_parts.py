@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,11 +15,27 @@ from searches import usual
 
 from esbench.record.capacity import KnownCapacity
 from esbench.record.model import RaceRecord
+from esbench.record.parts import PARTS
 from esbench.record.store import RaceStore, decode_record, encode_record
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import render
 
 FUTURE = {"rate": "inf", "of": [1, 2.5, None]}
+
+# Resaves and shows a race without the modules that declare parts.
+WITHOUT_FEATURES = """
+import sys
+from pathlib import Path
+for module in {modules!r}:
+    sys.modules[module] = None
+from esbench.cli.main import run
+from esbench.record.store import RaceStore
+folder = RaceStore(Path({home!r})).folder("searched")
+before = folder.record_file.read_bytes()
+folder.save(RaceStore(Path({home!r})).load("searched"))
+assert folder.record_file.read_bytes() == before
+assert run(["list", "races"]) == run(["show", "searched"]) == run(["show", "searched", "--all"]) == 0
+"""
 
 
 def with_future(record: RaceRecord) -> bytes:
@@ -68,3 +87,18 @@ def test_only_the_name_of_a_part_is_a_file_of_a_race(tmp_path: Path, key: str) -
     file = RaceStore(tmp_path).folder("named").record_file
     file.write_text(json.dumps(json.loads(file.read_bytes()) | {"elsewhere": [key]}))
     assert RaceStore(tmp_path).load("named").race_id == "named"
+
+
+def test_races_of_features_that_are_absent_are_listed_shown_and_saved_again(tmp_path: Path) -> None:
+    keep(tmp_path, usual(race_id="searched"))
+    modules = sorted({place.partition(":")[0] for place in PARTS.values()})
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FEATURES.format(modules=modules, home=str(tmp_path))],
+        env={**os.environ, "ESBENCH_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "searched" in done.stdout
+    assert "Capacity" not in done.stdout
