@@ -20,11 +20,11 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 379,
-    "code lines of the core": 46_740,
+    "files of the core": 387,
+    "code lines of the core": 47_650,
     "rooms of the core": 27,
-    "arrows of the core": 172,
-    "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
+    "arrows of the core": 173,
+    "modules of the core that features import": 110,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,
     "functions and fields that hold the table of operation types": 10,
