@@ -10,7 +10,7 @@ from statistics import fmean
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, round_differences
-from esbench.comparison.metrics import CAPACITY, THROUGHPUT, Percentile, Race, measured_s, other_fault
+from esbench.comparison.metrics import THROUGHPUT, Percentile, Race, measured_s, other_fault
 from esbench.comparison.model import CompareOptions, RowVerdict
 from esbench.comparison.reasons import (
     BUSY_BESIDE,
@@ -26,7 +26,6 @@ from esbench.comparison.reasons import (
     Reason,
 )
 from esbench.measure.measures import LATENCY
-from esbench.record.capacity import CapacitySearch
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
@@ -87,10 +86,10 @@ def unless_errors(
     the order of the races.
     """
     side, gaining, other = ("contender", theirs, ours) if verdict.word == FASTER else ("baseline", ours, theirs)
-    rise = _error_rise(other, gaining, options)
-    if rise is None:
+    if not _has_more_errors(other, gaining, options):
         return verdict
-    text = f"{verdict.word}, with {rise * 100:.2f} points more errors of the {side}"
+    before, after = (f"{100 * _error_ratio(tasks):.2f}" for tasks in (other, gaining))
+    text = f"{verdict.word}, but {after} % of the {side}'s requests failed, against {before} %"
     return RowVerdict(MORE_ERRORS, "; ".join(filter(None, [text, verdict.detail])), p=verdict.p)
 
 
@@ -204,21 +203,17 @@ def remarks(design: Design, metric: str, label: str) -> tuple[str, ...]:
     return tuple(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
 
 
-def _has_no_estimate(search: CapacitySearch | None) -> bool:
-    return search is not None and search.found is not None and search.found.estimate_per_s is None
+def on_this_node(design: Design) -> Iterator[str]:
+    """Yield the note on rows of sides that were raced at once, on a node that was kept for all rounds."""
+    if design.at_once is not None and design.at_once.nodes.shared and design.at_once.nodes.kept:
+        yield ON_THIS_NODE
 
 
 def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     """Yield the notes on a row of sides that were raced at once."""
-    if design.at_once is None or not (metric == CAPACITY or design.is_at_once(label)):
+    if design.at_once is None or not design.is_at_once(label):
         return
-    if design.at_once.nodes.shared and design.at_once.nodes.kept:
-        yield ON_THIS_NODE
-    if metric == CAPACITY:
-        searches = [[race.record.capacity for race in pair] for pair in design.rounds]
-        if bounds := sum(any(_has_no_estimate(each) for each in pair) for pair in searches):
-            yield f"at least so much: in {bounds} of {len(searches)} rounds one side has only a bound"
-        return
+    yield from on_this_node(design)
     task = design.at_once.tasks[label]
     if metric in task.tails and task.tails[metric].stalls:
         yield "stalls decide"
@@ -284,18 +279,16 @@ def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
     return f"{side} reached {fmean(rates):.4g}/s of {task.target_rate_per_s:g}/s"
 
 
-def _error_rise(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> float | None:
-    """Return the rise of the error rate from `before` to `after`, pooled over races.
+def _error_ratio(tasks: Sequence[TaskResult]) -> float:
+    """Return the share of failed requests of all races together."""
+    return sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks))
 
-    None if it is not above the allowed rise, or did not rise in all rounds but at most one.
-    """
-    pooled = [
-        sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks)) for tasks in (before, after)
-    ]
-    rise = pooled[1] - pooled[0]
-    if rise <= options.max_error_rise_ratio:
-        return None
+
+def _has_more_errors(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> bool:
+    """True if the error rate is higher in `after` by more than the allowed rise, in all rounds but at most one."""
+    if _error_ratio(after) - _error_ratio(before) <= options.max_error_rise_ratio:
+        return False
     rates = [[task.errors / max(1, task.requests) for task in tasks] for tasks in (before, after)]
     pairs = list(zip(*rates, strict=False))
     higher = sum(one < other for one, other in pairs)
-    return rise if higher >= max(1, len(pairs) - 1) else None
+    return bool(higher >= max(1, len(pairs) - 1))

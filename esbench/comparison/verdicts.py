@@ -11,7 +11,7 @@ from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit
 from esbench.comparison.metrics import Percentile, min_effect
 from esbench.comparison.model import CompareOptions, Row, RowVerdict
-from esbench.comparison.preconditions import remarks, tasks_of, unless_errors
+from esbench.comparison.preconditions import tasks_of, unless_errors
 from esbench.comparison.reasons import (
     DIFFERS_FASTER,
     DIFFERS_SLOWER,
@@ -26,6 +26,7 @@ from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05
+_WAITED = "only the time that requests waited for changed, not their service time"
 
 
 def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple[Row, ...]:
@@ -65,9 +66,9 @@ def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options:
         verdict = replace(leaked.verdict, p=p)
     else:
         verdict = replace(to_settle(row, fitted, design, effect_ratio, rows), p=p)
-    notes = ["waiting, not work"] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
+    notes = [_WAITED] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
     notes += [leaked.text] if leaked and verdict.reason is not leaked.reason else []
-    verdict = replace(verdict, remarks=(*notes, *remarks(design, row.metric, row.task)))
+    verdict = replace(verdict, remarks=(*notes, *candidate.remarks))
     return verdict if candidate.clusters is None else candidate.clusters.verdict(verdict)
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
 from esbench.errors.short import first_of
 from esbench.events.listeners import Listener, Listeners
@@ -42,6 +41,7 @@ from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import ClusterTargets, FoundIndex, targets_of
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
+from esbench.record.capacity_part import KNOWN
 from esbench.record.hidden import HiddenSecrets
 from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
 from esbench.record.index_prefix import index_prefix
@@ -55,6 +55,9 @@ from esbench.record.model import (
 )
 from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
+
+if TYPE_CHECKING:
+    from esbench.engine.embedded import EmbeddedEngine
 
 
 def run(
@@ -106,12 +109,12 @@ def run(
                 load = _Load(interrupts, pace, steps, prepared, recording, audience, telemetry, targets)
                 try:
                     for number, step in enumerate(steps.of(raced.challenge, prepared)):
-                        recording.keep_search(steps.search)
+                        recording.keep_parts(steps.parts())
                         reads.before(step)
                         load.run(number, step)
                         reads.after(step)
                 finally:
-                    recording.keep_search(steps.search)
+                    recording.keep_parts(steps.parts())
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*(said for each in targets for said in each.remember(raced.challenge.steps)))
@@ -259,7 +262,6 @@ def _prepared(
         raise
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-    _refuse_missing_features(raced, target)
     _count_what_is_there(raced, cluster, coordinator)
     stock = raced.stock(documents)
     for warning in too_fast(options, raced.challenge, stock, recording.record.host_class):
@@ -308,6 +310,8 @@ def _raced_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, 
         if task.cluster not in cluster.clusters:
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge)
+    if not (options.any_server or options.is_sql):
+        raced.fit({name: each.info.dialect for name, each in cluster.clusters.items()})
     check_clients(options, raced.challenge)
     raced.check_sizes()
     return raced
@@ -409,7 +413,7 @@ def _first_record(
             *raced.warnings,
             *warnings,
         ),
-        capacity_of=raced.capacity,
+        parts={} if raced.capacity is None else {KNOWN.key: raced.capacity},
         load_hosts=load_hosts,
     )
 
@@ -494,13 +498,6 @@ def ran_beside(races: Sequence[str]) -> str:
     if len(races) == 1:
         return f"race {races[0]} ran on this host at the same time: both disturbed each other"
     return f"{len(races)} races ran on this host at the same time, and disturbed this one: {first_of(races, 3)}"
-
-
-def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:
-    """Raise an error, before anything runs, for an operation that its cluster lacks."""
-    for task in raced.challenge.tasks:
-        if feature := kind_of(task.operation).feature:
-            target.clusters[task.cluster].dialect.require(feature, f'task "{task.name}"')
 
 
 def _count_what_is_there(raced: RacedTrack, clusters: RaceTarget, coordinator: Coordinator) -> None:

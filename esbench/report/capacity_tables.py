@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from esbench.model import Objective
 from esbench.record.figures import requests_per_s
 from esbench.record.model import RaceRecord
-from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate, watched
+from esbench.report.capacity import (
+    JudgedProbe,
+    ShownSearch,
+    known_rate,
+    watched,
+)
 from esbench.report.capacity_signs import SignOfLimit
 from esbench.report.table_model import Cell, Column, ColumnOf, Section, Table, table_of, time_cell
 from esbench.report.task_tables import servers_during
@@ -31,7 +36,7 @@ def probes_table(shown: ShownSearch) -> Table:
         ColumnOf("Reached/s", "achieved_per_s", numeric=True, spare=3, read=_reached),
         ColumnOf("Verdict", "verdict", read=lambda probe: probe.verdict),
     )
-    void: ColumnOf[JudgedProbe] = ColumnOf("Void since", "void", below=True, read=lambda probe: probe.seen.void)
+    void: ColumnOf[JudgedProbe] = ColumnOf("Void", "void", below=True, read=lambda probe: probe.seen.void)
     return table_of((*columns, void) if any(each.seen.void for each in shown.probes) else columns, shown.probes)
 
 

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from bokeh.models import Legend
 from html_pages import loads, text_of
-from races import golden_race, keep
+from races import golden_race, keep, kept_search, with_search
 from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, searched, task, usual
 
 from esbench.capacity.curve import fit
 from esbench.cli.main import run
 from esbench.comparison.model import Side
+from esbench.features.pages.capacity import curve_ratio, search_charts
+from esbench.features.pages.race import race_page
+from esbench.features.pages.races import races_page
 from esbench.measure.objectives import parse_objective
 from esbench.record.capacity import FoundCapacity, LateCounts, Probe
 from esbench.record.figures import failed_checks
@@ -30,9 +33,6 @@ from esbench.report.capacity_tables import (
     probes_table,
     servers_section,
 )
-from esbench.report.html.capacity import curve_ratio, search_charts
-from esbench.report.html.race import race_page
-from esbench.report.html.races import races_page
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import render
 from esbench.report.table_model import Above, ReportDocument, Section, Table
@@ -166,9 +166,8 @@ def test_a_search_that_has_not_ended_says_how_far_it_came(rates: dict[float, tup
 
 def test_tasks_beside_it_and_all_objectives_are_in_the_sentence() -> None:
     record = usual()
-    assert record.capacity is not None
-    search = replace(record.capacity, beside={"bulk": 20.0})
-    text = sentence(shown_of(replace(record, capacity=search)))
+    search = replace(kept_search(record), beside={"bulk": 20.0})
+    text = sentence(shown_of(with_search(record, search)))
     assert text.startswith("get-by-id (beside bulk at 20/s) carries 4,210/s")
     assert " with p99 < 50 ms and errors < 0.1 % (4,050 to 810); at 839/s" in said(
         replace(PRECISE, high_per_s=810.0), P99, ERRORS
@@ -177,20 +176,23 @@ def test_tasks_beside_it_and_all_objectives_are_in_the_sentence() -> None:
 
 def test_the_short_summary_has_the_search_for_its_tasks() -> None:
     printed = render(short_summary(usual()), "text", columns=80)
-    begin, end = printed.index("get-by-id carries"), printed.index("note: esbench show")
-    assert printed[begin:end] == SHORT
+    assert printed.startswith(SENTENCE)
+    assert printed[printed.index("Probes\n") : printed.index("note: esbench show")] == SHORT
     assert max(map(len, printed.splitlines())) <= 80
 
 
-SHORT = """\
+SENTENCE = """\
 get-by-id carries 4,210/s with p99 < 50 ms (4,050 to 4,330); at 4,600/s 12 % are
   late: the CPU of a node is at its limit
+"""
+SHORT = """\
+Probes
 Rate/s  Stage    Late %   from      to  p50 ms   p99 ms  Reached/s  Verdict
 ------  -------  ------  -----  ------  ------  -------  ---------  ---------
   3000  bracket       0      0  0.0049   2.300    11.50       3000  held
   6000  bracket   62.00  61.75   62.25   180.0  > 900.0       6000  cut short
   4100  near      2.000  1.915   2.088   14.00    70.00       4100  void
-    Void since: driver lag is 60% of p99
+    Void: driver lag is 60% of p99
   3900  near      0.397  0.359   0.439   7.650    38.25       3900  held
   4600  near      12.00  11.81   12.19   42.40    212.0       4600  missed
   4050  sustain   0.802  0.748   0.859   9.200    46.00       4050  held
@@ -228,7 +230,7 @@ get-by-id@4600             1580   40.00    100   80.00  320.0           0
 
 def test_the_whole_summary_has_every_figure_and_the_search() -> None:
     document = summary(usual())
-    assert document.line == sentence(shown_of(usual()))
+    assert document.lead == sentence(shown_of(usual()))
     titles = [section.title.partition(" (")[0] for section in document.sections]
     assert titles == [
         "Probes",
@@ -384,12 +386,11 @@ def test_drift_and_a_rate_that_was_not_held_for_long_are_warnings() -> None:
 def test_tasks_beside_a_probe_that_held_must_have_reached_their_rates() -> None:
     held, missed = probe(800.0, 0.0), probe(839.0, 0.6)
     record = searched(None, {held: task(held, 9.0), missed: task(missed, 900.0)})
-    assert record.capacity is not None
     beside = tuple(
         replace(task(seen, 9.0, checks=(OVERLOADED,)), name=f"insert beside {seen.task}") for seen in (held, missed)
     )
-    search = replace(record.capacity, beside={"insert": 200.0})
-    record = replace(record, capacity=search, tasks=(*record.tasks, *beside))
+    search = replace(kept_search(record), beside={"insert": 200.0})
+    record = replace(with_search(record, search), tasks=(*record.tasks, *beside))
     assert [notice.text for notice in capacity_notices(shown_of(record))] == [
         "800/s held, but insert did not reach its rate"
     ]
@@ -423,7 +424,7 @@ def test_a_rate_that_a_probe_did_not_reach_is_no_fault_of_the_race() -> None:
     record = usual()
     assert failed_checks(record) == ""
     assert not any(OVERLOADED.message in notice.text for notice in summary(record).notices)
-    other = replace(record, capacity=None)
+    other = with_search(record, None)
     assert failed_checks(other) == "target-rate (get-by-id@6000, get-by-id@4600)"
 
 
@@ -459,7 +460,7 @@ def test_the_chart_of_latency_has_every_objective() -> None:
 )
 def test_every_end_can_be_shown_and_stored(found: FoundCapacity | None) -> None:
     record = decode_record(encode_record(usual(found)))
-    assert record.capacity == usual(found).capacity
+    assert kept_search(record) == kept_search(usual(found))
     nothing = searched(found, {})
     for each in (record, nothing, replace(record, tasks=())):
         for document in (summary(each), short_summary(each)):
@@ -490,8 +491,7 @@ def test_the_curve_of_a_record_is_the_one_that_was_fitted() -> None:
 )
 def test_a_search_that_does_not_fit_its_objectives_is_no_record(changes: dict[str, Any]) -> None:
     record = usual()
-    assert record.capacity is not None
-    broken = replace(record, capacity=replace(record.capacity, **changes))
+    broken = with_search(record, replace(kept_search(record), **changes))
     with pytest.raises(ValueError, match="search for a capacity"):
         decode_record(encode_record(broken))
 
@@ -500,7 +500,7 @@ def test_commands_show_list_and_export_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ESBENCH_HOME", str(tmp_path))
-    keep(tmp_path, replace(golden_race(race_id="plain"), capacity=None))
+    keep(tmp_path, golden_race(race_id="plain"))
 
     def printed(*words: str) -> str:
         assert run(words) == 0
