@@ -130,8 +130,8 @@ Before a race, in `--dry-run` and in `validate-track --distribution=X`, each of 
 the server does not know is *left out*, with a warning, where the operation does the same without it. Else the race
 is refused, and the error names the tasks and the versions.
 
-| part | versions | without it |
-|---|---|---|
+| part | Elasticsearch from | OpenSearch from | without it |
+|---|---|---|---|
 """
 
 
@@ -188,7 +188,15 @@ def _part(part: RequestPart) -> str:
     types = f" of {names}" if names else ""
     values = ", ".join(f"`{value}`" for value in part.same)
     without = "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
-    return f"| {part.place} `{part.name}`{types} | {part.feature.versions} | {without} |"
+    spans = f"{_span(part.elasticsearch, part.gone)} | {_span(part.opensearch, part.gone_opensearch)}"
+    return f"| {part.place} `{part.name}`{types} | {spans} | {without} |"
+
+
+def _span(first: tuple[int, int] | None, gone: int | None) -> str:
+    """Return the first version, and the last major one that has it; "-" for none."""
+    if first is None:
+        return "-"
+    return f"{first[0]}.{first[1]}{f', to {gone - 1}.x' if gone else ''}"
 
 
 def _row(name: str, parameter: Parameter) -> str:
