@@ -42,7 +42,7 @@ test-alone: $(READY)  ## what measures time, so that nothing may run beside it
 	$(PYTEST) -m alone tests/component
 
 sanitized: $(READY)  ## run the tests of the driver with sanitizers in the compiled hot path; needs a compiler with libasan
-	.ci/sanitized $(BIN) tests/unit/load
+	.ci/sanitized $(BIN) $(shell grep -lE 'load.(hot|loops|transport|recorder)' tests/unit/load/test_*.py)
 
 lint: $(READY_TOOLS)  ## style, types, what bandit has to say, and the Dockerfile
 	$(BIN)/ruff check

@@ -30,11 +30,11 @@ from odd_replies import OddRaces
 
 from esbench.cli import main as command_line
 from esbench.errors import EsbenchError
+from esbench.features.pages.race import race_page
 from esbench.operations import replies
 from esbench.race.loading import load_with_python
 from esbench.record.series import SecondLine
 from esbench.record.store import RaceStore
-from esbench.report.html.race import race_page
 from esbench.report.race_summary import summary
 from esbench.report.render import render
 from esbench.track.rendering import RenderContext

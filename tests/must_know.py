@@ -2,7 +2,8 @@
 
 python tests/must_know.py    prints them, with those that cannot be had without a race, and fails where one is too large
 
-The core is esbench without esbench/features. LIMITS may only fall: a commit that must raise one says why.
+The core is esbench without esbench/features and esbench/null_server. LIMITS may only fall: a commit that must raise one
+says why.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 445,
-    "code lines of the core": 55_000,
-    "rooms of the core": 30,
-    "arrows of the core": 204,
-    "modules of the core that features import": 20,
+    "files of the core": 379,
+    "code lines of the core": 46_740,
+    "rooms of the core": 27,
+    "arrows of the core": 172,
+    "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,
     "functions and fields that hold the table of operation types": 10,
     "calls f(*(a, b), c)": 0,
-    "modules that race --target-hosts loads": 260,
+    "modules that race --target-hosts loads": 247,
 }
 _RACE = """
 import sys

@@ -25,6 +25,7 @@ from esbench.errors import UsageError
 from esbench.events.progress import print_to_stderr
 from esbench.record.home import esbench_home
 from esbench.report.render import COMPARISON_FORMATS, JUNIT, format_of_file
+from esbench.tables import PAGES, load
 
 if TYPE_CHECKING:
     from esbench.comparison.model import Comparison
@@ -162,9 +163,7 @@ def compare(
         max_error_rise=max_error_rise,
     )
     if html is not None:  # files before the print, whose reader may go away
-        from esbench.report.html.comparison_page import comparison_page
-
-        write_text(html, comparison_page(compared, _seconds_under(home)), "--html")
+        write_text(html, load(PAGES["comparison"])(compared, _seconds_under(home)), "--html")
     document = comparison(compared, every_figure=every_figure is not False, conditions=conditions)
     again = ["esbench", "compare", baseline, *contenders, *given, *(f"--allow={key}" for key in allow)]
     short = brief(compared, [*again, *([f"--min-effect={min_effect}"] if min_effect else [])])
@@ -208,9 +207,7 @@ def _matrix(
     sides = resolver.reported(texts)
     found = matrix(sides, rows, columns, value, checked_keys(allow))
     if html is not None:
-        from esbench.report.html.matrix_page import matrix_page
-
-        write_text(html, matrix_page(found, columns), "--html")
+        write_text(html, load(PAGES["matrix"])(found, columns), "--html")
     document = matrix_document(found)
     changed = (Notice(record.damage) for side in sides for record in side.records if record.damage)
     document = replace(document, notices=(*document.notices, *changed, *resolver.unfinished(sides, "not shown")))

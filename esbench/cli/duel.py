@@ -13,12 +13,11 @@ from esbench.cli.compare import compare
 from esbench.cli.completion import RaceNames
 from esbench.cli.dry_run import dry_run_option
 from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
-from esbench.cli.metrics_options import metrics_options
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
+from esbench.cli.publishing import publishing_options
 from esbench.cli.race_flags import race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
-from esbench.cli.store import store_options
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
@@ -143,9 +142,8 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
     matters=True,
     help="Continue a session that did not end: its id, or 'last'. With more --rounds, also one that has ended.",
 )
-@metrics_options
+@publishing_options
 @progress_options
-@store_options
 @click.pass_context
 def duel(context: click.Context, /, **flags: Any) -> int:
     """Race two configurations at the same time, and say which one is faster.

@@ -24,24 +24,34 @@ COMMANDS = {
     "capacity": LazyCommand(
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),
-    "load": LazyCommand("esbench.cli.load:load", "Race a file of INFINI Loadgen."),
-    "calibrate": LazyCommand("esbench.cli.calibrate:calibrate", "Measure how many requests this host can send."),
+    "load": LazyCommand("esbench.features.loadgen.command:load", "Race a file of INFINI Loadgen."),
+    "calibrate": LazyCommand(
+        "esbench.features.calibration.command:calibrate", "Measure how many requests this host can send."
+    ),
     "list": LazyCommand(
         "esbench.cli.list:list_", "List races, sessions, tracks, distributions, kept nodes or telemetry devices."
     ),
-    "info": LazyCommand("esbench.cli.tracks:info", "Describe a track and its challenges."),
-    "render-track": LazyCommand("esbench.cli.tracks:render_track", "Print a track after its templates were rendered."),
-    "validate-track": LazyCommand("esbench.cli.tracks:validate_track", "Say everything that is wrong with a track."),
-    "create-track": LazyCommand("esbench.cli.create_track:create_track", "Make a track of indices of a cluster."),
+    "info": LazyCommand("esbench.features.authoring.reading_commands:info", "Describe a track and its challenges."),
+    "render-track": LazyCommand(
+        "esbench.features.authoring.reading_commands:render_track", "Print a track after its templates were rendered."
+    ),
+    "validate-track": LazyCommand(
+        "esbench.features.authoring.reading_commands:validate_track", "Say everything that is wrong with a track."
+    ),
+    "create-track": LazyCommand(
+        "esbench.features.authoring.create_command:create_track", "Make a track of indices of a cluster."
+    ),
     "convert-workload": LazyCommand(
         "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
     ),
     "replay": LazyCommand("esbench.features.replay.command:replay", "Describe the searches in logs of production."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
-    "report": LazyCommand("esbench.cli.show:report", "Write a page with charts of races."),
+    "report": LazyCommand("esbench.features.pages.command:report", "Write a page with charts of races."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which races are faster, and by how much."),
-    "export": LazyCommand("esbench.cli.export:export", "Print a race in a format that other tools read."),
-    "store": LazyCommand("esbench.cli.store:store", "Store races as documents in a cluster."),
+    "export": LazyCommand(
+        "esbench.features.publish.export_command:export", "Print a race in a format that other tools read."
+    ),
+    "store": LazyCommand("esbench.features.publish.store_command:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
     "completion": LazyCommand("esbench.cli.completion:completion", "Print a script for shells to complete commands."),
     "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),

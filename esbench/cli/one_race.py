@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from esbench.cli.command import CANCELLED, with_options
-from esbench.cli.metrics_options import metrics_options, others_who_follow
 from esbench.cli.output import (
     all_figures_option,
     check_file,
@@ -18,7 +17,7 @@ from esbench.cli.output import (
     write_report,
 )
 from esbench.cli.progress_options import progress_options
-from esbench.cli.store import check_store, keep_finished_race, store_options
+from esbench.cli.publishing import check_publishing, followers, publish, publishing_options
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from esbench.race.steps import Steps
     from esbench.record.model import RaceRecord
 
-race_outputs = with_options(
-    metrics_options, progress_options, store_options, html_option, all_figures_option, report_options
-)
+race_outputs = with_options(publishing_options, progress_options, html_option, all_figures_option, report_options)
 
 
 def check_outputs(flags: Mapping[str, Any]) -> None:
@@ -53,13 +50,13 @@ def race_and_report(
     from esbench.errors import EsbenchError, RaceError
     from esbench.race.race import run
 
-    check_store(flags)
-    with progress, others_who_follow(flags, progress) as others:
+    check_publishing(flags)
+    with progress, followers(flags, progress) as others:
         record = run(options, progress, [progress, *others], steps=steps)
     if options.keep_node:
         for url in record.clusters["default"].hosts:
             progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")
-    stored = keep_finished_race(flags, options.home, record.race_id, progress)
+    stored = publish(flags, options.home, record.race_id, progress)
     if record.tasks:
         from esbench.report.race_summary import short_summary, summary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +16,10 @@ from esbench.cli.command import C, UserPath, with_options
 from esbench.cli.option import of_results
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
-from esbench.events.progress import print_to_stderr
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
+from esbench.tables import PAGES, load
 
 if TYPE_CHECKING:
-    from esbench.record.model import RaceRecord
-    from esbench.record.series import SecondLine, Series
     from esbench.report.table_model import ReportDocument, Section
 
 _WIDE = "esbench.wide"  # key of a context's `meta`
@@ -222,29 +220,4 @@ def write_report(file: Path, home: Path, texts: Sequence[str]) -> None:
     A session in `texts` stands for all of its sides. Raises UsageError if a text names no race, a race is named twice,
     or the file cannot be written.
     """
-    from esbench.comparison.resolve import SideResolver
-    from esbench.record.locks import status_now
-    from esbench.record.series import seconds_of, telemetry_of
-    from esbench.record.sessions import SessionStore
-    from esbench.record.store import RaceStore
-    from esbench.report.html.race import race_page
-    from esbench.report.html.races import races_page
-    from esbench.report.html.timeline import CHARTED
-
-    store = RaceStore(home, print_to_stderr)
-
-    def series_of(record: RaceRecord) -> tuple[Iterable[SecondLine], Sequence[Series]]:
-        folder = store.folder(record.race_id)
-        return seconds_of(record, folder.seconds_file), telemetry_of(record, folder.telemetry_file, CHARTED)
-
-    def as_it_is_now(record: RaceRecord) -> RaceRecord:
-        return replace(record, status=status_now(home, record.race_id, record.status))
-
-    resolver = SideResolver(store, SessionStore(home))
-    sides = [replace(side, records=tuple(map(as_it_is_now, side.records))) for side in resolver.reported(texts)]
-    notices = tuple(resolver.unfinished(sides, "not shown"))
-    races = [record for side in sides for record in side.records]
-    if len(races) == 1 and not notices:
-        write_text(file, race_page(races[0], *series_of(races[0])), "--html")
-    else:
-        write_text(file, races_page(sides, series_of, notices), "--html")
+    write_text(file, load(PAGES["races"])(home, texts), "--html")

@@ -18,10 +18,9 @@ from esbench.cli.dry_run import dry_run
 from esbench.cli.duel_capacity import probing
 from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
 from esbench.cli.fail_on import raise_failures
-from esbench.cli.metrics_options import others_of_sides, others_who_follow
 from esbench.cli.output import print_document, write_report
+from esbench.cli.publishing import check_publishing, followers, followers_of_sides, publish
 from esbench.cli.side_options import about, hidden, side_options, with_secrets
-from esbench.cli.store import check_store, keep_finished_race
 from esbench.comparison.comparability import checked_keys
 from esbench.comparison.metrics import THROUGHPUT, min_effect
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
@@ -79,8 +78,8 @@ class SessionCommand:
     """
 
     def __init__(self, flags: Mapping[str, Any], progress: FollowingProgress | Quiet) -> None:
-        check_store(flags)
-        with others_who_follow(flags, Progress()):  # only checks the options; no race runs yet
+        check_publishing(flags)
+        with followers(flags, Progress()):  # only checks the options; no race runs yet
             pass
         self._flags = flags
         self._progress = progress
@@ -342,14 +341,14 @@ class SessionCommand:
                 return None
 
     def _race(self, options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
-        with others_who_follow(self._flags, self._progress) as others:
+        with followers(self._flags, self._progress) as others:
             return self._followed(self._progress, others, options, node, pace)
 
     @contextmanager
     def _races_of_round(self, sides: Sequence[str]) -> Iterator[Race]:
         """Context manager for a round: yields the function that races a side, called in its own thread."""
         progress = dict(zip(sides, self._progress.of_sides(sides), strict=True))
-        with others_of_sides(self._flags, self._progress, progress) as others:
+        with followers_of_sides(self._flags, self._progress, progress) as others:
 
             def race(options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
                 side = options.session.side if options.session else ""
@@ -368,7 +367,7 @@ class SessionCommand:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
         steps = self._steps(options, progress, pace)
         record = run(options, progress, [progress, *others], node, pace, steps)
-        if not keep_finished_race(self._flags, options.home, record.race_id, progress):
+        if not publish(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record
 

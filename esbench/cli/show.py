@@ -1,4 +1,4 @@
-"""`esbench show` and `esbench report`: stored races as a summary, and as a page with charts."""
+"""`esbench show`: a stored race as a summary."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.command import EsbenchCommand, UserPath
+from esbench.cli.command import EsbenchCommand
 from esbench.cli.completion import RaceNames
-from esbench.cli.option import option
-from esbench.cli.output import all_figures_option, check_file, print_document, report_options, write_report
+from esbench.cli.output import all_figures_option, print_document, report_options
 from esbench.errors import RecordError, UsageError
 from esbench.errors.printable import printable
 from esbench.events.progress import print_to_stderr
@@ -58,24 +57,6 @@ def show(race: str, all_figures: bool, form: str, report_file: Path | None, repo
 
     short = None if all_figures else short_summary(record)
     print_document(summary(record), form, report_file, report_format, pictures, short=short)
-
-
-@click.command(
-    cls=EsbenchCommand,
-    examples=("esbench report last --html=race.html", "esbench report 20261120t1502 last --html=both.html"),
-    docs="docs/reports.md",
-)
-@click.argument("races", metavar="RACE...", nargs=-1, required=True, type=RaceNames())
-@option("--html", type=UserPath(), metavar="FILE", required=True, help="The file of the page.")
-def report(races: tuple[str, ...], html: Path) -> None:
-    """Write a page with charts of a race, or of several side by side.
-
-    RACE is a race (its id, the beginning of its id, or 'last'), a session, one of its sides (SESSION:SIDE), a list of
-    races (a,b,c), or all races with a tag (tag:NAME:VALUE). The page is one file that opens without a network.
-    """
-    check_file(html, "--html")
-    write_report(html, esbench_home(), races)
-    click.echo(f"{html}: {html.stat().st_size / 1e6:.1f} MB")
 
 
 @contextmanager

@@ -156,6 +156,7 @@ class OperationType:
     asks_index: bool = False  # its requests go to `index`, or to the track's only one
     draws: bool = True  # its parameters may hold variables, drawn for each request
     parameters: Mapping[str, Parameter] = {}
+    files: tuple[str, ...] = ()  # parameters that name files of the track; compiled, each is a TrackFile
 
     def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
         """Raise TrackError if the operation needs an index and neither its parameters nor the track determine one."""

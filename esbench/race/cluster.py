@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.cluster.replies import mapping
 from esbench.engine.base import Endpoint
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.errors.reasons import WrongType
@@ -34,6 +33,9 @@ from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
 from esbench.track.features import finds_thai_words, lacked, needs_of, nodes_needed
+
+if TYPE_CHECKING:
+    from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -188,7 +190,7 @@ class RacedCluster(RaceTarget):
 
     @property
     def needs_download(self) -> bool:
-        return isinstance(self._engine, EmbeddedEngine) and self._engine.needs_download
+        return not isinstance(self._engine, ExternalEngine) and self._engine.needs_download
 
     @property
     def health(self) -> str:
@@ -206,7 +208,7 @@ class RacedCluster(RaceTarget):
         EngineError if it cannot start here, LackedFeatureError if it lacks a feature, UsageError if there are too few
         nodes or a feature is unknown.
         """
-        if not isinstance(self._engine, EmbeddedEngine):
+        if isinstance(self._engine, ExternalEngine):
             return
         self._engine.require(())
         needs = needs_of(track, challenge)
@@ -292,7 +294,7 @@ class RacedCluster(RaceTarget):
             recording.warn(f"Thai words are those of {icu}: a full Java splits some differently (--java-home=FOLDER)")
 
     def explain(self, error: EsbenchError) -> str:
-        died = self._engine.failure() if isinstance(self._engine, EmbeddedEngine) else None
+        died = None if isinstance(self._engine, ExternalEngine) else self._engine.failure()
         return f"{error}\n{died}" if died else str(error)
 
     def facts(self) -> Mapping[str, ClusterFacts]:
@@ -361,11 +363,15 @@ def watching(
 
 def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:
     """Return the engine that these options define, not started. UsageError for wrong options."""
+    from esbench.engine.embedded import EmbeddedEngine
+
     return EmbeddedEngine(embedded_options(options, logs), progress)
 
 
 def embedded_options(options: RaceOptions, logs: Path) -> EmbeddedOptions:
     """Return what these options say of a server that a race starts; `logs`: the race's folder of logs."""
+    from esbench.engine.embedded import EmbeddedOptions
+
     return EmbeddedOptions(
         home=options.home,
         race_id=options.race_id,

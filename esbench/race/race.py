@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
 from esbench.errors.short import first_of
 from esbench.events.listeners import Listener, Listeners
@@ -55,6 +54,9 @@ from esbench.record.model import (
 )
 from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
+
+if TYPE_CHECKING:
+    from esbench.engine.embedded import EmbeddedEngine
 
 
 def run(

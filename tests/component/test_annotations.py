@@ -14,8 +14,8 @@ from racing import Races
 from raw_server import SILENCE, RawServer, reply, serve
 
 from esbench.errors import UsageError
+from esbench.features.publish.grafana import TOKEN, Annotations, parse_grafana
 from esbench.null_server import NullServer
-from esbench.publish.grafana import TOKEN, Annotations, parse_grafana
 from esbench.record.model import RaceRecord, SlicePlan
 from esbench.record.store import decode_record
 

@@ -15,9 +15,9 @@ from raw_server import CLOSE, SILENCE, Action, RawServer, Request, reply
 from esbench.cluster.bounded import MOST_BYTES
 from esbench.cluster.client import Cluster, ClusterInfo
 from esbench.cluster.options import ClientOptions
-from esbench.create_track.pages import Extent, open_slices
-from esbench.create_track.targets import find_data_streams, find_indices
 from esbench.errors import ClusterError, EsbenchError
+from esbench.features.authoring.pages import Extent, open_slices
+from esbench.features.authoring.targets import find_data_streams, find_indices
 
 MB = 1 << 20
 OK = b"HTTP/1.1 200 OK\r\n"

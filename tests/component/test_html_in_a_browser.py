@@ -14,10 +14,10 @@ from playwright.sync_api import Browser
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Side
+from esbench.features.pages.comparison_page import comparison_page
+from esbench.features.pages.race import race_page
+from esbench.features.pages.races import races_page
 from esbench.record.series import Series
-from esbench.report.html.comparison_page import comparison_page
-from esbench.report.html.race import race_page
-from esbench.report.html.races import races_page
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: chromium)")
 

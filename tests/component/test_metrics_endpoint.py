@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from esbench.cli.metrics_options import others_who_follow
+from esbench.cli.publishing import followers
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
+from esbench.features.publish.prometheus.endpoint import Address, MetricsEndpoint, parse_address
+from esbench.features.publish.prometheus.folding import parse_bounds
+from esbench.features.publish.prometheus.following import FollowedRace
 from esbench.measure.tally import Second, Tally
 from esbench.progress.lines import LineProgress
-from esbench.publish.prometheus.endpoint import Address, MetricsEndpoint, parse_address
-from esbench.publish.prometheus.folding import parse_bounds
-from esbench.publish.prometheus.following import FollowedRace
 from esbench.record.store import decode_record
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-3.json"
@@ -126,7 +126,7 @@ def test_connections_that_ask_nothing_are_few_and_end(endpoint: MetricsEndpoint)
 
 def test_buckets_that_nobody_serves_are_refused() -> None:
     flags = {"metrics_port": "", "metrics_buckets": "1,2", "annotate": ""}
-    with pytest.raises(UsageError, match="add --metrics-port=9108"), others_who_follow(flags, Progress()):
+    with pytest.raises(UsageError, match="add --metrics-port=9108"), followers(flags, Progress()):
         pass
 
 
@@ -204,7 +204,7 @@ def test_what_is_no_address_is_told(text: str) -> None:
 def test_a_host_that_cannot_be_a_name_is_told() -> None:
     flags = {"metrics_port": "0..0.0:9108", "metrics_buckets": "", "annotate": ""}
     with pytest.raises(UsageError, match=r'--metrics-port: "0..0.0" is not an address of this host'):
-        others_who_follow(flags, LineProgress()).__enter__()
+        followers(flags, LineProgress()).__enter__()
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,6 @@ def test_a_page_of_another_name_does_not_read_the_metrics_of_this_host(
 def test_an_address_for_everyone_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
     for address, everyone in (("0", False), ("0.0.0.0:0", True)):
         flags = {"metrics_port": address, "metrics_buckets": "", "annotate": ""}
-        with others_who_follow(flags, LineProgress()):
+        with followers(flags, LineProgress()):
             pass
         assert ("for everyone who can reach this host" in capsys.readouterr().err) == everyone

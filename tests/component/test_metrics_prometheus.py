@@ -22,8 +22,8 @@ import pytest
 from driver import NullServerFactory
 from racing import Races, press_ctrl_c, wait_until
 
+from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, parse_bounds
 from esbench.measure.histogram import decode
-from esbench.publish.prometheus.folding import DEFAULT_BOUNDS, LAG_BOUNDS, parse_bounds
 from esbench.record.model import RaceRecord, TaskResult
 
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")

@@ -19,8 +19,8 @@ from raw_server import INFO, RawServer, Request, reply, serve
 from tunnels import TunnelProxy
 
 from esbench.engine.node import free_ports
+from esbench.features.publish.grafana import TOKEN
 from esbench.null_server import NullServer
-from esbench.publish.grafana import TOKEN
 
 SECRETS = {
     "password": "pass-word-9",

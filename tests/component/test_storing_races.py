@@ -17,7 +17,7 @@ from raw_server import RawServer, Reply, serve
 from esbench.cli.main import run
 from esbench.cluster.client import Cluster
 from esbench.errors import ClusterError
-from esbench.publish.elasticsearch.bulk import send
+from esbench.features.publish.elasticsearch.bulk import send
 
 RACE = "20261121t101530-4f2a"
 ACTIONS = [b'{"create":{"_id":"%d"}}\n{}\n' % number for number in range(2)]

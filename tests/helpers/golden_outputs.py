@@ -21,11 +21,11 @@ from esbench import __version__
 from esbench.cli.main import run
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison
+from esbench.features.pages.comparison_page import comparison_page
+from esbench.features.pages.race import race_page
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide
 from esbench.record.store import RaceStore
 from esbench.report.comparison import comparison
-from esbench.report.html.comparison_page import comparison_page
-from esbench.report.html.race import race_page
 from esbench.report.lists import race_list, session_list
 from esbench.report.race_summary import summary
 from esbench.report.render import render

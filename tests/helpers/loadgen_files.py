@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from esbench.loadgen.convert import LoadgenTrack, track_of
-from esbench.loadgen.file import open_loadgen
+from esbench.features.loadgen.convert import LoadgenTrack, track_of
+from esbench.features.loadgen.file import open_loadgen
 from esbench.model import Challenge, Track
 from esbench.operations import builtin_operations
 from esbench.track.loader import load_track, read_track

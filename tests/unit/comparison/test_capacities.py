@@ -14,10 +14,10 @@ from races import golden_race, task_of
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.features.pages.comparison_page import comparison_page
 from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, LateCurve, Probe, SeenProbe
 from esbench.record.model import RaceRecord, Session, SlicePlan
 from esbench.report.comparison import comparison
-from esbench.report.html.comparison_page import comparison_page
 from esbench.report.junit import junit
 
 TASK = "get-by-id"

@@ -14,9 +14,9 @@ from esbench.cli.main import run
 from esbench.comparison.matrix import matrix
 from esbench.comparison.model import Side
 from esbench.errors import UsageError
+from esbench.features.pages.matrix_page import matrix_page
 from esbench.record.figures import Notice
 from esbench.record.model import Check, RaceRecord
-from esbench.report.html.matrix_page import matrix_page
 
 
 def race(race_id: str, documents: int, p50_ms: float, **changes: Any) -> RaceRecord:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from track_files import context, load, write_track
 
-from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
+from esbench.features.authoring.validation import check_track
 from esbench.model import Challenge
 from esbench.operations import builtin_operations
 from esbench.rally_python.loading import load_plugins

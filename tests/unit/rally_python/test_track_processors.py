@@ -13,9 +13,9 @@ from track_files import context, load, task_named, write_track
 
 from esbench.corpus.preparation import prepare as prepare_corpora
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.create_track.describe import describe
-from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
+from esbench.features.authoring.describe import describe
+from esbench.features.authoring.validation import check_track
 from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Objective, Task, Track
 from esbench.operations import builtin_operations
 from esbench.rally_python.loading import load_plugins

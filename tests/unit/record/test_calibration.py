@@ -8,61 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from calibrated import CLOSED, GOOD, MISSED, SLOW, TAIL, WORSE, calibration, paced
 
 from esbench.errors import RecordError
-from esbench.record.calibration import Calibration, CalibrationFile, Run
-from esbench.report.calibration import calibration_document
-from esbench.report.render import render
-
-
-def paced(rate_per_s: float, lag_ms: tuple[float, float], latency_ms: tuple[float, float], **changes: object) -> Run:
-    """An open loop's run; `lag_ms` and `latency_ms` are p50 and p99."""
-    run = Run(
-        rate_per_s=rate_per_s,
-        workers=1,
-        clients=64,
-        cpu_us_per_request=20.0,
-        server_busy_ratio=0.5,
-        target_rate_per_s=rate_per_s,
-        driver_lag_ms=dict(zip(("p50", "p99"), lag_ms, strict=True)),
-        latency_ms=dict(zip(("p50", "p99"), latency_ms, strict=True)),
-    )
-    return replace(run, **changes)  # type: ignore[arg-type]
-
-
-CLOSED = Run(rate_per_s=90_000, workers=1, clients=64, cpu_us_per_request=9.5, server_busy_ratio=0.97)
-SLOW = paced(1_000, (0.04, 0.2), (1.1, 1.5))  # p50 3.6 %, p99 13 %
-GOOD = paced(5_000, (0.04, 0.1), (1.1, 1.5))  # 3.6 %, 6.7 %
-TAIL = paced(10_000, (0.04, 0.3), (1.1, 1.5))  # 3.6 %, 20 %
-WORSE = paced(20_000, (0.2, 0.8), (1.3, 4.0))  # 15 %, 20 %
-MISSED = Run(
-    rate_per_s=25_000,
-    workers=1,
-    clients=300,
-    cpu_us_per_request=38.0,
-    server_busy_ratio=0.6,
-    target_rate_per_s=30_000,
-    reached=False,
-    driver_lag_ms={"p50": 9.0, "p99": 20.0},
-)
-
-
-def calibration(*runs: Run, **changes: object) -> Calibration:
-    made = Calibration(
-        calibrated_at="2026-11-21T10:15:30.123Z",
-        host_class="A CPU | 2 cores | 8 GB | ssd",
-        workers=1,
-        servers=1,
-        esbench={"version": "0.1.0"},
-        loop="uvloop 0.22",
-        seconds=2.0,
-        closed=CLOSED,
-        open=runs or (SLOW, GOOD, TAIL, WORSE, MISSED),
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
-
-
-# Shares
+from esbench.record.calibration import CalibrationFile
 
 
 def test_a_share_is_lag_over_latency_at_the_same_percentile() -> None:
@@ -184,25 +133,3 @@ def test_a_file_that_cannot_be_read_is_an_error_and_is_not_overwritten(text: str
 
 
 # The table
-
-
-def test_the_table_has_a_row_for_each_measurement_and_says_what_is_a_lower_bound() -> None:
-    text = render(calibration_document(calibration()), "text")
-    assert "at least 90,000 requests/s per worker" in text
-    assert "9.5 us per request" in text
-    assert "from 10,000 requests/s" in text
-    assert '"at least": the driver had time left, or the null server had none' in text
-    rows = json.loads(render(calibration_document(calibration()), "json"))["rows"]
-    assert [row["loop"] for row in rows] == ["closed", *["open"] * 5]
-    assert rows[4]["driver_share_p99_percent"] == pytest.approx(20)
-    assert rows[5]["latency_p99_ms"] is None
-
-
-def test_a_driver_that_keeps_no_rate_at_all_is_told_as_unusable() -> None:
-    warnings = json.loads(render(calibration_document(calibration(MISSED)), "json"))["warnings"]
-    assert any(warning["unusable"] and "30,000" in warning["text"] for warning in warnings)
-
-
-def test_what_disturbed_the_measurement_stands_below_the_table() -> None:
-    document = calibration_document(calibration(warnings=("race x (pid 5) ran on this host, too",)))
-    assert "race x (pid 5) ran on this host, too" in render(document, "markdown")

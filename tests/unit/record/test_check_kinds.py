@@ -14,10 +14,10 @@ from html_pages import READS
 from races import golden_race, task_of
 
 from esbench.comparison.metrics import other_fault
+from esbench.features.pages.verdict import sentences
 from esbench.load.checks import incomplete
 from esbench.record.figures import missed_target, notices
 from esbench.record.model import Check, CheckKind, RaceRecord, Subject
-from esbench.report.html.verdict import sentences
 
 ROOT = Path(__file__).parents[3]
 ABOUT_THE_DRIVER = {

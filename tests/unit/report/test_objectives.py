@@ -13,10 +13,10 @@ from races import GOLDEN, golden_race, with_task
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import Comparison, Side
+from esbench.features.pages.race import race_page
 from esbench.record.figures import judged_objectives, notices
 from esbench.record.model import ObjectiveResult, RaceRecord
 from esbench.record.store import decode_record
-from esbench.report.html.race import race_page
 from esbench.report.junit import junit
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.text import render_text

@@ -16,9 +16,9 @@ from reasons import COMPARISONS
 
 from esbench.comparison.model import Comparison
 from esbench.comparison.reasons import REASONS
+from esbench.features.pages.comparison_page import comparison_page
 from esbench.report.brief import brief
 from esbench.report.comparison import comparison
-from esbench.report.html.comparison_page import comparison_page
 from esbench.report.render import render
 
 pytestmark = pytest.mark.computed

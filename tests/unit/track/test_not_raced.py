@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from track_files import context, write_track
 
-from esbench.create_track.validation import check_track
 from esbench.errors import TrackError
+from esbench.features.authoring.validation import check_track
 from esbench.model import Track
 from esbench.race.loading import load_with_python
 from esbench.track.loader import track_file

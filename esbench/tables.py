@@ -1,0 +1,25 @@
+"""The tables of what features add: names and locations, "module:attribute", which are imported when they are needed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# What publishes a race of the command line: see esbench.cli.publishing.Publisher. Help has their options in this order.
+PUBLISHERS = (
+    "esbench.features.publish.metrics:MetricsPublisher",
+    "esbench.features.publish.store_command:StorePublisher",
+)
+
+# Pages with charts, each a function that returns HTML.
+PAGES = {
+    "races": "esbench.features.pages.report_page:report_page",
+    "comparison": "esbench.features.pages.comparison_page:comparison_page",
+    "matrix": "esbench.features.pages.matrix_page:matrix_page",
+}
+
+
+def load(location: str) -> Any:
+    """Import the module of a location, and return its attribute."""
+    module, _, attribute = location.partition(":")
+    return getattr(import_module(module), attribute)
