@@ -28,7 +28,7 @@ class Part:
     """A part of an operation, and the first versions that know it (see Feature).
 
     `same`: values, as text, with which the operation does the same on a server that does not know it; `types`: the
-    operation types that it is about, all for ().
+    operation types that it is about, all for (). `in_all`: False if nodes that esbench starts may leave it out.
     """
 
     place: str
@@ -39,11 +39,13 @@ class Part:
     types: tuple[str, ...] = ()
     gone: int | None = None
     gone_opensearch: int | None = None
+    in_all: bool = True
     feature: Feature = field(init=False)
 
     def __post_init__(self) -> None:
         name = f'{self.place} "{self.name}"'
-        feature = Feature(name, self.elasticsearch, self.opensearch, None, self.gone, self.gone_opensearch)
+        node = None if self.in_all else f"{self.name}-{self.place}"
+        feature = Feature(name, self.elasticsearch, self.opensearch, node, self.gone, self.gone_opensearch)
         object.__setattr__(self, "feature", feature)
 
     def may_be_left_out(self, value: object) -> bool:
@@ -96,36 +98,36 @@ PARTS = (
     Part(_KEY, "seq_no_primary_term", (6, 7), (1, 0), ("false",)),
     Part(_KEY, "sub_searches", (8, 9)),
     Part(_KEY, "track_total_hits", (6, 0), (1, 0), ("true",)),
-    Part(_AGGREGATION, "boxplot", (7, 7)),
-    Part(_AGGREGATION, "categorize_text", (7, 16)),
+    Part(_AGGREGATION, "boxplot", (7, 7), in_all=False),
+    Part(_AGGREGATION, "categorize_text", (7, 16), in_all=False),
     Part(_AGGREGATION, "composite", (6, 1), (1, 0)),
-    Part(_AGGREGATION, "cumulative_cardinality", (7, 4)),
+    Part(_AGGREGATION, "cumulative_cardinality", (7, 4), in_all=False),
     Part(_AGGREGATION, "date_histogram.calendar_interval", (7, 2), (1, 0)),
     Part(_AGGREGATION, "date_histogram.fixed_interval", (7, 2), (1, 0)),
     Part(_AGGREGATION, "date_histogram.interval", (5, 0), (1, 0), gone=8),
-    Part(_AGGREGATION, "frequent_item_sets", (8, 7)),
-    Part(_AGGREGATION, "geo_line", (7, 11)),
+    Part(_AGGREGATION, "frequent_item_sets", (8, 7), in_all=False),
+    Part(_AGGREGATION, "geo_line", (7, 11), in_all=False),
     Part(_AGGREGATION, "geotile_grid", (7, 0), (1, 0)),
     Part(_AGGREGATION, "median_absolute_deviation", (6, 6), (1, 0)),
     Part(_AGGREGATION, "moving_avg", (5, 0), (1, 0), gone=8),
-    Part(_AGGREGATION, "moving_fn", (6, 4), (1, 0)),
-    Part(_AGGREGATION, "multi_terms", (7, 12), (2, 1)),
+    Part(_AGGREGATION, "moving_fn", (6, 4), (1, 0), in_all=False),
+    Part(_AGGREGATION, "multi_terms", (7, 12), (2, 1), in_all=False),
     Part(_AGGREGATION, "random_sampler", (8, 2)),
     Part(_AGGREGATION, "rare_terms", (7, 3), (1, 0)),
-    Part(_AGGREGATION, "rate", (7, 10)),
+    Part(_AGGREGATION, "rate", (7, 10), in_all=False),
     Part(_AGGREGATION, "significant_text", (6, 0), (1, 0)),
-    Part(_AGGREGATION, "string_stats", (7, 6)),
-    Part(_AGGREGATION, "t_test", (7, 8)),
-    Part(_AGGREGATION, "top_metrics", (7, 7)),
+    Part(_AGGREGATION, "string_stats", (7, 6), in_all=False),
+    Part(_AGGREGATION, "t_test", (7, 8), in_all=False),
+    Part(_AGGREGATION, "top_metrics", (7, 7), in_all=False),
     Part(_AGGREGATION, "variable_width_histogram", (7, 9), (1, 0)),
     Part(_AGGREGATION, "weighted_avg", (6, 4), (1, 0)),
     Part(_QUERY, "distance_feature", (7, 2), (1, 0)),
     Part(_QUERY, "intervals", (7, 0), (1, 0)),
-    Part(_QUERY, "knn", (8, 12), (1, 0)),
+    Part(_QUERY, "knn", (8, 12), (1, 0), in_all=False),
     Part(_QUERY, "match_bool_prefix", (7, 2), (1, 0)),
-    Part(_QUERY, "pinned", (7, 4)),
+    Part(_QUERY, "pinned", (7, 4), in_all=False),
     Part(_QUERY, "script_score", (7, 0), (1, 0)),
-    Part(_QUERY, "semantic", (8, 15)),
+    Part(_QUERY, "semantic", (8, 15), in_all=False),
     Part(_QUERY, "sparse_vector", (8, 15)),
     Part(_QUERY, "terms_set", (6, 1), (1, 0)),
     Part(_QUERY, "text_expansion", (8, 8)),
@@ -184,6 +186,13 @@ def left_out(task: Task, dialect: Dialect) -> Iterator[str]:
     for part in dict.fromkeys(part for part, value in _lacked(task, dialect) if part.may_be_left_out(value)):
         what = f"the {part.feature.name} is left out: {dialect.server} does not know it"
         yield f'task "{task.name}": {what} ({part.feature.versions})'
+
+
+def parts_of_nodes(task: Task) -> Iterator[Part]:
+    """Yield the parts of a task that not every node that esbench starts has, whatever its version."""
+    if not task.operation.python:
+        for kind, params in _requests(task.operation.type, task.operation.params):
+            yield from (part for part, _ in _parts(kind, params) if part.feature.node)
 
 
 def _lacked(task: Task, dialect: Dialect) -> Iterator[tuple[Part, object]]:
