@@ -11,6 +11,8 @@ PUBLISHERS = (
     "esbench.features.publish.store_command:StorePublisher",
 )
 
+# What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.
+LAUNCHERS = {"hosts": "esbench.features.hosts.load_hosts:load_hosts"}
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",

@@ -20,10 +20,10 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 379,
-    "code lines of the core": 46_740,
-    "rooms of the core": 27,
-    "arrows of the core": 172,
+    "files of the core": 368,
+    "code lines of the core": 45_670,
+    "rooms of the core": 26,
+    "arrows of the core": 165,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,

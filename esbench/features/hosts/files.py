@@ -22,14 +22,14 @@ from esbench.cluster.options import Host
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.hosts.sums import FileSums
+from esbench.features.hosts.sums import FileSums
 from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
 from esbench.model import Corpus
 from esbench.record.private import open_private, private_folder
 from esbench.sql.tuples import RowDocuments
 
 if TYPE_CHECKING:
-    from esbench.hosts.agent import Agent
+    from esbench.features.hosts.agent import Agent
 
 _CHUNK_BYTES = 4 << 20
 _LEFT_OUT = {"__pycache__", "node_modules"}
