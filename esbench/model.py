@@ -148,12 +148,37 @@ class ThinkSpread:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """The rule by which requests are due. Without a rate, stages or a custom scheduler the loop is closed.
+class TrackFile:
+    """A file of a track that load workers read. As text it is the digest of its content: what a task asks by it."""
 
-    `kind`: the arrival process, deterministic or poisson, or the name of a `custom` scheduler. `ramp_up_s`: the time in
-    which the rate rises from zero to `rate`; stages have no ramp-up. `ramp_down_s`: the time after the measurement in
-    which the clients of a closed loop leave.
+    path: Path
+    digest: str
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Recorded arrivals: a file with a time on each line, in s since the start of the task, in ascending order.
+
+    It holds `count` of them, from `first_s` to `last_s`; `most_per_s` are those of its fullest second.
+    """
+
+    file: TrackFile
+    count: int
+    first_s: float
+    last_s: float
+    most_per_s: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The rule by which requests are due. Without a rate, stages, a recording or a custom scheduler the loop is closed.
+
+    `kind`: the arrival process, deterministic or poisson, recorded, or the name of a `custom` scheduler. `ramp_up_s`:
+    the time in which the rate rises from zero to `rate`; stages have no ramp-up. `ramp_down_s`: the time after the
+    measurement in which the clients of a closed loop leave.
     """
 
     kind: str = "deterministic"
@@ -163,11 +188,12 @@ class Schedule:
     params: Mapping[str, Any] = field(default_factory=dict)
     custom: bool = False  # `kind` is a scheduler of the track's own
     ramp_down_s: float = 0.0
+    recorded: Recording | None = None
 
     @property
     def is_open(self) -> bool:
-        """True if requests are due by this schedule: it has a rate, stages or a custom scheduler."""
-        return self.rate is not None or bool(self.stages) or self.custom
+        """True if requests are due by this schedule: it has a rate, stages, a recording or a custom scheduler."""
+        return self.rate is not None or bool(self.stages) or self.recorded is not None or self.custom
 
 
 OBJECTIVES = "objectives"  # a key of a task, and the condition of --fail-on that they are not held

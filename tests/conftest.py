@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, and tests hang up what they start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from esbench import __version__
 from esbench.cluster.bounded import NOT_GZIP, BoundedReply, TooLong, bounded, unpacked
-from esbench.cluster.dialect import Dialect
+from esbench.cluster.dialect import Dialect, version_numbers
 from esbench.cluster.failures import (
     explain_connection_failure,
     explain_http_error,
@@ -73,13 +73,12 @@ class ClusterInfo:
     @property
     def version_tuple(self) -> tuple[int, ...]:
         """The version as numbers that can be compared: `8.19.4-SNAPSHOT` as (8, 19, 4)."""
-        return tuple(int(number) for number in re.findall(r"\d{1,9}", self.version.partition("-")[0]))
+        return version_numbers(self.version)
 
     @cached_property
     def dialect(self) -> Dialect:
         """The paths and bodies that servers of this distribution and version understand."""
-        major, minor = (*self.version_tuple, 0, 0)[:2]
-        return Dialect(self.distribution, (major, minor))
+        return Dialect.of(self.distribution, self.version)
 
 
 @dataclass(frozen=True)

@@ -5,33 +5,44 @@ Also the features that a version lacks; which features a distribution leaves out
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from esbench.errors import TrackError
+from esbench.errors import LackedFeatureError, TrackError
 
 _NAMES = {"elasticsearch": "Elasticsearch", "opensearch": "OpenSearch"}
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature that not every server has: its name in the plural, and each distribution's first version with it.
+    """A feature that not every server has: its name, and each distribution's first version with it.
 
-    Versions are (major, minor); `opensearch` is None if no version of it has the feature. `node`: its name among the
-    features of nodes that esbench starts, if not all of these versions have it.
+    Versions are (major, minor), None if no version of a distribution has the feature. `gone`: the major version of
+    Elasticsearch that no longer has it, `gone_opensearch` that of OpenSearch. `node`: its name among the features of
+    nodes that esbench starts, if not all of these versions have it.
     """
 
     name: str
-    elasticsearch: tuple[int, int]
+    elasticsearch: tuple[int, int] | None
     opensearch: tuple[int, int] | None = None
     node: str | None = None
+    gone: int | None = None
+    gone_opensearch: int | None = None
 
     @property
-    def first_versions(self) -> tuple[str, ...]:
-        """The first version of each distribution that has the feature, such as "Elasticsearch 7.9"."""
-        first = {"elasticsearch": self.elasticsearch, "opensearch": self.opensearch}
-        return tuple(f"{_NAMES[name]} {_dotted(version)}" for name, version in first.items() if version)
+    def versions(self) -> str:
+        """The versions that have the feature: "Elasticsearch 7.9 or later, or OpenSearch 1.0 or later"."""
+        spans = {
+            "elasticsearch": (self.elasticsearch, self.gone),
+            "opensearch": (self.opensearch, self.gone_opensearch),
+        }
+        return ", or ".join(
+            f"{_NAMES[name]} {_dotted(first)} {f'to {gone - 1}.x' if gone else 'or later'}"
+            for name, (first, gone) in spans.items()
+            if first is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,12 @@ class Dialect:
 
     distribution: str
     version: tuple[int, int]
+
+    @classmethod
+    def of(cls, distribution: str, version: str) -> Dialect:
+        """Return the dialect of a server whose version is a text, such as "8.19.4-SNAPSHOT"."""
+        major, minor = (*version_numbers(version), 0, 0)[:2]
+        return cls(distribution, (major, minor))
 
     @property
     def typed(self) -> bool:
@@ -68,15 +85,21 @@ class Dialect:
 
     def has(self, feature: Feature) -> bool:
         """True if this version has a feature; a distribution of it may leave it out all the same."""
-        since = feature.opensearch if self.distribution == "opensearch" else feature.elasticsearch
-        return since is not None and self.version >= since
+        if self.distribution == "opensearch":
+            since, gone = feature.opensearch, feature.gone_opensearch
+        else:
+            since, gone = feature.elasticsearch, feature.gone
+        return since is not None and self.version >= since and (gone is None or self.version[0] < gone)
 
     def require(self, feature: Feature, where: str) -> None:
-        """Raise TrackError if this version lacks a feature; `where` names what needs it (a task)."""
+        """Raise LackedFeatureError if this version lacks a feature; `where` names what needs it (a task)."""
         if not self.has(feature):
-            first = " and from ".join(feature.first_versions)
-            hint = f"they are there from {first} on; --exclude-tasks leaves the task out"
-            raise TrackError(f"{self.server} has no {feature.name}", where=where, hint=hint)
+            raise self.lacks(feature, where)
+
+    def lacks(self, feature: Feature, where: str) -> LackedFeatureError:
+        """Return the error for a feature that this version lacks; `where` names what needs it (a task)."""
+        hint = f"that needs {feature.versions}; --exclude-tasks leaves the task out"
+        return LackedFeatureError(f"{self.server} has no {feature.name}", where=where, hint=hint)
 
     def template_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a legacy template for this version: one `template` before 6.0, `index_patterns` later.
@@ -106,6 +129,11 @@ class Dialect:
         if not self.typed or not isinstance(mappings, Mapping) or not is_typeless(mappings):
             return dict(body)
         return {**body, "mappings": {self.type_name: mappings}}
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return a version as numbers that can be compared: `8.19.4-SNAPSHOT` as (8, 19, 4)."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version.partition("-")[0]))
 
 
 def _dotted(version: tuple[int, int]) -> str:

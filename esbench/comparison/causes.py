@@ -136,7 +136,7 @@ _MOVERS = (
         for cache in CACHES
     ),
     _Mover("disk reads", "kB per s", 100, _of_nodes("disk_read_kb_per_s", "mean"), of_nodes=True),
-    _Mover("reply", "bytes", 1, _received),
+    _Mover("reply size", "bytes", 1, _received),
     _Mover("took", "ms", 0.1, _took_ms, rank=_COST),
     _Mover("query time", "ms per request", 0.01, _per_request("search_query_time_ms"), rank=_COST),
     _Mover("fetch time", "ms per request", 0.01, _per_request("search_fetch_time_ms"), rank=_COST),

@@ -13,7 +13,7 @@ from esbench.record.model import HTTP, RaceRecord
 
 OF_OTHERS = ("benchmark-only", HTTP)  # the pipelines of servers that esbench did not start
 FEWEST_ROUNDS, FEWEST_ON_ONE_NODE = 6, 4
-_RESTARTS = "starts of one node differ by about 5 %, so less than 10 % may go with a restart"
+_RESTARTS = "starts of one node differ by about 5 %, so a difference below 10 % may vanish with a restart"
 Rounds = Sequence[tuple[RaceRecord, RaceRecord]]
 
 

@@ -87,10 +87,10 @@ def unless_errors(
     the order of the races.
     """
     side, gaining, other = ("contender", theirs, ours) if verdict.word == FASTER else ("baseline", ours, theirs)
-    rise = _error_rise(other, gaining, options)
-    if rise is None:
+    if not _has_more_errors(other, gaining, options):
         return verdict
-    text = f"{verdict.word}, with {rise * 100:.2f} points more errors of the {side}"
+    before, after = (f"{100 * _error_ratio(tasks):.2f}" for tasks in (other, gaining))
+    text = f"{verdict.word}, but {after} % of the {side}'s requests failed, against {before} %"
     return RowVerdict(MORE_ERRORS, "; ".join(filter(None, [text, verdict.detail])), p=verdict.p)
 
 
@@ -284,18 +284,16 @@ def _reached(side: str, tasks: Sequence[TaskResult]) -> str:
     return f"{side} reached {fmean(rates):.4g}/s of {task.target_rate_per_s:g}/s"
 
 
-def _error_rise(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> float | None:
-    """Return the rise of the error rate from `before` to `after`, pooled over races.
+def _error_ratio(tasks: Sequence[TaskResult]) -> float:
+    """Return the share of failed requests of all races together."""
+    return sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks))
 
-    None if it is not above the allowed rise, or did not rise in all rounds but at most one.
-    """
-    pooled = [
-        sum(task.errors for task in tasks) / max(1, sum(task.requests for task in tasks)) for tasks in (before, after)
-    ]
-    rise = pooled[1] - pooled[0]
-    if rise <= options.max_error_rise_ratio:
-        return None
+
+def _has_more_errors(before: Sequence[TaskResult], after: Sequence[TaskResult], options: CompareOptions) -> bool:
+    """True if the error rate is higher in `after` by more than the allowed rise, in all rounds but at most one."""
+    if _error_ratio(after) - _error_ratio(before) <= options.max_error_rise_ratio:
+        return False
     rates = [[task.errors / max(1, task.requests) for task in tasks] for tasks in (before, after)]
     pairs = list(zip(*rates, strict=False))
     higher = sum(one < other for one, other in pairs)
-    return rise if higher >= max(1, len(pairs) - 1) else None
+    return bool(higher >= max(1, len(pairs) - 1))

@@ -100,7 +100,7 @@ EQUIVALENT = Reason(
 MORE_ROUNDS = Reason(
     "needs-rounds",
     UNCLEAR,
-    "rounds differ too much for so few of them",
+    "too few rounds for how much they differ",
     "more rounds: `esbench duel --resume SESSION --rounds=N`; each look at a result makes verdicts stricter",
     "~",
     has_basis=True,
@@ -285,7 +285,7 @@ MORE_ERRORS = Reason(
     "more-errors",
     NOT_JUDGED,
     "more requests failed on the side that was faster",
-    "`esbench show` of a race: failing fast does not count as a gain; `--max-error-rise` allows more",
+    "see the errors: `esbench show RACE`; `--max-error-rise` allows more",
     "! errors",
     is_fault=True,
     is_alarm=True,

@@ -30,9 +30,8 @@ def to_settle(row: Row, fitted: Fit, design: Design, effect_ratio: float, rows: 
         return _too_noisy(row, fitted, design, rows)
     if rounds <= raced:  # they do on average, and did not this time
         return RowVerdict(MORE_ROUNDS, "a few more rounds would settle it", _resume(design, raced + 2))
-    return RowVerdict(
-        MORE_ROUNDS, f"about {rounds} rounds would settle {effect_ratio * 100:g}%", _resume(design, rounds)
-    )
+    shown = f"about {rounds} rounds in all would show a difference of {effect_ratio * 100:g}%"
+    return RowVerdict(MORE_ROUNDS, shown, _resume(design, rounds))
 
 
 def too_few_rounds(design: Design, fewest: int) -> RowVerdict:
@@ -49,7 +48,7 @@ def few_requests(design: Design, metric: str, label: str, detail: str = "") -> R
     fewest = min(tasks, key=lambda task: samples_of(task, percentile.measure))
     had = samples_of(fewest, percentile.measure)
     needed = fewest_samples(percentile) * (stats.SECTIONS if at_once and percentile.rank >= TAIL_FROM else 1)
-    detail = detail or f"{had:,} of {needed:,} requests"
+    detail = detail or f"only {had:,} requests, and it needs {needed:,}"
     return RowVerdict(of_tail(FEW_REQUESTS, FEW_IN_TAIL, metric), detail, _more_requests(design, metric, label, fewest))
 
 

@@ -26,6 +26,7 @@ from esbench.measure.measures import LATENCY
 from esbench.record.figures import HIGHER
 
 SIGNIFICANT = 0.05
+_WAITED = "only the time that requests waited for changed, not their service time"
 
 
 def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple[Row, ...]:
@@ -65,7 +66,7 @@ def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options:
         verdict = replace(leaked.verdict, p=p)
     else:
         verdict = replace(to_settle(row, fitted, design, effect_ratio, rows), p=p)
-    notes = ["waiting, not work"] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
+    notes = [_WAITED] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
     notes += [leaked.text] if leaked and verdict.reason is not leaked.reason else []
     verdict = replace(verdict, remarks=(*notes, *remarks(design, row.metric, row.task)))
     return verdict if candidate.clusters is None else candidate.clusters.verdict(verdict)

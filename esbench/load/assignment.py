@@ -173,6 +173,8 @@ def highest_rate_per_s(task: Task, amounts: Mapping[str, float]) -> float:
 
     0 for a closed loop, or if the track's own scheduler sets the rate.
     """
+    if task.schedule.recorded is not None:
+        return task.schedule.recorded.most_per_s
     if task.schedule.rate is None and not task.schedule.stages:
         return 0.0  # a scheduler of the track's own says when
     return max(max(segment.rate_start, segment.rate_end) for segment in rate_segments(task.schedule, amounts))
@@ -182,6 +184,8 @@ def least_s(task: Task, kind: OperationType) -> float:
     """Return the seconds that a task takes at least, all in all, as far as it says; 0 for an unknown length."""
     if (by_time_s := length_s(task)) is not None:
         return by_time_s
+    if task.schedule.recorded is not None:
+        return task.schedule.recorded.last_s
     requests = (task.requests or (task.iterations or 0) * task.clients) + (task.warmup_iterations or 0) * task.clients
     try:
         rate_per_s = highest_rate_per_s(task, per_request(task, kind, Stock()))

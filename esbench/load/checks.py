@@ -206,14 +206,14 @@ def _driver(figures: TaskFigures) -> Iterator[Check]:
     yield from _driver_lag(figures)
     if figures.driver_share_ratio is not None and figures.driver_share_ratio > 0.1:
         yield CheckKind.DRIVER_SHARE.warning(
-            f"clients spent {figures.driver_share_ratio:.0%} of their time in the driver: this is its throughput",
+            f"clients spent {figures.driver_share_ratio:.0%} of their time in the driver, which limits the throughput",
             _any_of(figures.more_workers, "fewer clients"),
             figures.driver_share_ratio,
         )
     if figures.feed_waits:
         yield CheckKind.FEED_WAITS.warning(
             f"{figures.feed_waits:,} times a request waited for its documents to be made or unpacked",
-            "the throughput is the driver's: give it more cores; unpack files first (--corpus-cache=unpack)",
+            "the driver limits the throughput: give it more cores; unpack files first (--corpus-cache=unpack)",
             figures.feed_waits,
         )
 

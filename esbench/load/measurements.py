@@ -389,10 +389,11 @@ class TaskMeasurements:
     def _drift_ratio(self, window: Window) -> float | None:
         """Return the relative change of throughput (closed loop) or median latency (open).
 
-        None if it cannot be determined, with stages, which are meant to change it, and in slices, whose warmup is cut
-        by the comparison.
+        None if it cannot be determined, with stages or a recording, which are meant to change it, and in slices, whose
+        warmup is cut by the comparison.
         """
-        if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or self.task.schedule.stages:
+        is_meant = self.task.schedule.stages or self.task.schedule.recorded is not None
+        if window.end_s - window.start_s < _DRIFT_FROM_S - 1e-6 or is_meant:
             return None
         if isinstance(self.time, SlicedTime):
             return None
@@ -429,8 +430,14 @@ class TaskMeasurements:
         return drift.change(drift.section_means(self.backlogs)) if len(self.backlogs) >= drift.SECTIONS else None
 
     def _target_requests_per_s(self) -> float | None:
-        """Return the target rate in requests/s where it is constant over the window, else None."""
+        """Return the target rate in requests/s where it is constant over the window, else None.
+
+        Of a recording that was sent as a whole it is the mean.
+        """
         schedule = self.task.schedule
+        if (recorded := schedule.recorded) is not None and self.measured.due == recorded.count:
+            spanned_s = recorded.last_s - recorded.first_s
+            return recorded.count / spanned_s if spanned_s else None
         if schedule.rate is None or schedule.stages or schedule.custom:
             return None
         return rate_segments(schedule, self.per_request)[-1].rate_end
@@ -490,5 +497,7 @@ def params_digest(task: Task, index_prefix: str = "") -> str:
     The `index_prefix` of names does not count.
     """
     params = without_prefix(task.operation.params, index_prefix)
-    asked: Mapping[str, Any] = {"type": task.operation.type, "params": params}
+    asked: dict[str, Any] = {"type": task.operation.type, "params": params}
+    if task.schedule.recorded is not None:
+        asked["arrivals"] = task.schedule.recorded.file
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]

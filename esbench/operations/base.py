@@ -156,6 +156,7 @@ class OperationType:
     asks_index: bool = False  # its requests go to `index`, or to the track's only one
     draws: bool = True  # its parameters may hold variables, drawn for each request
     parameters: Mapping[str, Parameter] = {}
+    files: tuple[str, ...] = ()  # parameters that name files of the track; compiled, each is a TrackFile
 
     def check_index(self, params: Mapping[str, Any], indices: Sequence[Index | DataStream], where: str) -> None:
         """Raise TrackError if the operation needs an index and neither its parameters nor the track determine one."""
@@ -221,6 +222,11 @@ class OperationType:
     def check_part(self, params: Mapping[str, Any], where: str) -> None:
         """Raise TrackError, as `check` does, for parameters of a request in a composite."""
         self.check(params, where)
+
+    def features(self, params: Mapping[str, Any]) -> Iterator[Feature]:
+        """Yield what a server must be able to do for an operation with these parameters, as far as its type says it."""
+        if self.feature is not None:
+            yield self.feature
 
     def reads(self, params: Mapping[str, Any]) -> bool:
         """True if an operation with these parameters is known to change no document."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from esbench.cluster.dialect import Feature
 from esbench.errors import EsbenchError, TrackError, did_you_mean
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Operation
@@ -66,6 +67,11 @@ class Composite(OperationType):
         super().check(params, where)  # its requests were checked with those around it
         if params.get("max-connections") is not None:
             raise TrackError('"max-connections" belongs to the outermost composite', where=where)
+
+    def features(self, params: Mapping[str, Any]) -> Iterator[Feature]:
+        for element in params.get("requests") or params.get("stream") or ():
+            kind = self if "stream" in element else self._types.get(element["operation-type"])
+            yield from kind.features(element)
 
     def reads(self, params: Mapping[str, Any]) -> bool:
         return self._all_read(params["requests"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ from esbench.operations.administrative import (
     segment,
 )
 from esbench.operations.base import ADMINISTRATIVE, OF_THE_CLUSTER, TaskContext
-from esbench.operations.parameters import Parameter, whole
+from esbench.operations.parameters import Parameter, seconds, whole
 from esbench.operations.replies import judge_shards
 from esbench.operations.templates import with_settings
 from esbench.requests.exchange import RequestFailed, Run, ScriptSession
@@ -99,7 +100,7 @@ async def _refresh(context: TaskContext, session: ScriptSession) -> Verdict:
     return judge_shards((await ask(session, "POST", path, params=query_of(context.params))).json())
 
 
-# Earlier versions refuse the parameter: there a request merges as long as it takes, also of "mode: polling".
+# Earlier versions refuse the parameter: there a request merges as long as it takes.
 BACKGROUND_MERGES = Feature("force-merges in the background", (8, 1), (2, 7))
 
 
@@ -107,15 +108,35 @@ BACKGROUND_MERGES = Feature("force-merges in the background", (8, 1), (2, 7))
 async def _force_merge(context: TaskContext, session: ScriptSession) -> Verdict:
     params = context.params
     query = query_of(params, max_num_segments=whole(params.get("max-num-segments")) or None)
-    is_polled = params.get("mode") == "polling" and context.dialect.has(BACKGROUND_MERGES)
-    if is_polled:
-        query["wait_for_completion"] = "false"
-    reply: dict[str, Any] = (await ask(session, "POST", f"/{_target(context)}/_forcemerge", params=query)).json()
-    if is_polled:
-        if "task" not in reply:
-            raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
-        reply = await finished_task(session, reply["task"], params, "force-merge")
-    return judge_shards(reply)
+    path = f"/{_target(context)}/_forcemerge"
+    if params.get("mode") != "polling":
+        return judge_shards((await ask(session, "POST", path, params=query)).json())
+    if not context.dialect.has(BACKGROUND_MERGES):
+        return await _merge_beyond_a_timeout(session, path, query, params)
+    reply = (await ask(session, "POST", path, params={**query, "wait_for_completion": "false"})).json()
+    if "task" not in reply:
+        raise RequestFailed("bad response", "this version cannot force-merge in the background: use mode blocking")
+    return judge_shards(await finished_task(session, reply["task"], params, "force-merge"))
+
+
+async def _merge_beyond_a_timeout(
+    session: ScriptSession, path: str, query: Mapping[str, Any], params: Mapping[str, Any]
+) -> Verdict:
+    """Merge with a request that lasts as long as the merge; once it has timed out, wait until no merge is left.
+
+    How shards fared is not known then. Each look comes after `poll-period` (10 s).
+    """
+    try:
+        return judge_shards((await ask(session, "POST", path, params=query)).json())
+    except RequestFailed as failure:
+        if failure.kind != "timeout":
+            raise
+    is_merging = True
+    while is_merging:
+        await asyncio.sleep(seconds(params, "poll-period", 10.0))
+        reply = await ask(session, "GET", "/_tasks", params={"actions": "indices:admin/forcemerge"})
+        is_merging = bool(reply.json().get("nodes"))
+    return GOOD
 
 
 @running

@@ -149,14 +149,14 @@ class MultiSearch(OperationType):
             body=_lines(params["body"]),
         )
         drawing = _drawing(params)
-        judge = _judge_searches(drawing.repeat * len(params["body"]) // 2)
+        judge = judge_searches(drawing.repeat * len(params["body"]) // 2)
         return RepeatedProgram(context, [(Request(template, judge), drawing)])
 
 
 _SUSPECT = re.compile(rb'"error":|"timed_out":true|"failed":[1-9]')
 
 
-def _judge_searches(count: int) -> Judge:
+def judge_searches(count: int) -> Judge:
     """Return a judge of replies to `count` searches at once: good if all of them are, read in full only if in doubt."""
 
     def judge(status: int, body: bytes, drawn: object) -> Verdict:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
+from esbench.operations.versions import ANY, ASKS, PARTS, Part
 
 _HEAD = """# Operation types
 
@@ -121,6 +122,16 @@ Each client is a user: all of its later requests see what it registers, other cl
 - `weight`: adjacent requests with a weight are a mix. Each iteration sends one, drawn by weight; values of the others
   are not drawn.
 """
+_VERSIONS = """
+## Parts that not every version has
+
+Before a race, in `--dry-run` and in `validate-track --distribution=X`, each of these is looked for in your tasks. What
+the server does not know is *left out*, with a warning, where the operation does the same without it. Else the race
+is refused, and the error names the tasks and the versions.
+
+| part | versions | without it |
+|---|---|---|
+"""
 
 
 def reference(types: Sequence[OperationType]) -> str:
@@ -140,7 +151,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
     yield _ASSERTIONS.rstrip("\n")
     for kind in types:
         yield f"\n## {kind.name}\n"
-        needs = f" From {' and '.join(kind.feature.first_versions)} on." if kind.feature else ""
+        needs = f" Needs {kind.feature.versions}." if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
         variables = "" if kind.draws else " No variables."
         rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
@@ -157,6 +168,8 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
             yield from _table(own)
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
+    yield _VERSIONS.rstrip("\n")
+    yield from map(_part, PARTS)
 
 
 def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
@@ -167,6 +180,14 @@ def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
         if count >= _SHARED_BY:
             most.setdefault(name, row)
     return frozenset(most.values())
+
+
+def _part(part: Part) -> str:
+    names = "searches" if part.types == ASKS else ", ".join(part.types)
+    types = f" of {names}" if names else ""
+    values = ", ".join(f"`{value}`" for value in part.same)
+    without = "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
+    return f"| {part.place} `{part.name}`{types} | {part.feature.versions} | {without} |"
 
 
 def _table(rows: Iterable[str]) -> Iterator[str]:

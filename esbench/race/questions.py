@@ -13,6 +13,7 @@ from esbench.operations.answers import AnswerMapping, answer, asked, digest
 from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext, kind_of
 from esbench.operations.drawn import Exchanges, as_drawn
+from esbench.requests.exchange import Exhausted
 
 ANSWER_LIMIT_S = 10.0  # for a task
 _REQUESTS = 200  # of a task
@@ -36,12 +37,15 @@ class AskedRequest:
 def drawn_at(draw: Callable[[], Any]) -> Iterator[tuple[int, str | None, Any]]:
     """Yield the number of a request, the digest of its values, and its draw, for those of a task that are asked.
 
-    They are spread over the first 20,000; without values it is one, and the digest None.
+    They are spread over the first 20,000, if there are as many; without values it is one, and the digest None.
     """
     drawn_before = -1
     for number in _POSITIONS:
-        for _ in range(number - drawn_before):
-            drawn = draw()
+        try:
+            for _ in range(number - drawn_before):
+                drawn = draw()
+        except Exhausted:
+            return
         drawn_before = number
         yield number, digest(repr(drawn)) if drawn else None, drawn
         if not drawn:

@@ -262,7 +262,6 @@ def _prepared(
         raise
     target = cluster.start(recording)
     recording.begin(cluster.facts(), [_corpus_facts(part) for part in documents])
-    _refuse_missing_features(raced, target)
     _count_what_is_there(raced, cluster, coordinator)
     stock = raced.stock(documents)
     for warning in too_fast(options, raced.challenge, stock, recording.record.host_class):
@@ -305,6 +304,8 @@ def _raced_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, 
         if task.cluster not in cluster.clusters:
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge)
+    if not (options.any_server or options.is_sql):
+        raced.fit({name: each.info.dialect for name, each in cluster.clusters.items()})
     check_clients(options, raced.challenge)
     raced.check_sizes()
     return raced
@@ -491,13 +492,6 @@ def ran_beside(races: Sequence[str]) -> str:
     if len(races) == 1:
         return f"race {races[0]} ran on this host at the same time: both disturbed each other"
     return f"{len(races)} races ran on this host at the same time, and disturbed this one: {first_of(races, 3)}"
-
-
-def _refuse_missing_features(raced: RacedTrack, target: Target) -> None:
-    """Raise an error, before anything runs, for an operation that its cluster lacks."""
-    for task in raced.challenge.tasks:
-        if feature := kind_of(task.operation).feature:
-            target.clusters[task.cluster].dialect.require(feature, f'task "{task.name}"')
 
 
 def _count_what_is_there(raced: RacedTrack, clusters: RaceTarget, coordinator: Coordinator) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from esbench.cluster.client import ClusterInfo
+from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.sizes import DiskNeed
 from esbench.errors import UsageError
@@ -14,6 +16,7 @@ from esbench.load.assignment import refuse_endless
 from esbench.load.messages import Stock
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
+from esbench.operations.versions import for_versions
 from esbench.race.corpora import CorpusJobs, DocumentFiles
 from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
@@ -93,6 +96,14 @@ class RacedTrack:
         self.capacity = known_capacity(RaceStore(options.home), options.capacity)
         self.warnings += tuple(objections(self.capacity, self.track.name, paced))
         self.challenge = at_capacity(challenge, self.capacity.rate_per_s)
+
+    def fit(self, dialects: Mapping[str, Dialect]) -> None:
+        """Leave out of operations what the clusters do not know and they do not need, and warn of it.
+
+        `dialects`: by the names of the clusters. Raises a LackedFeatureError for a task that its cluster cannot run.
+        """
+        self.challenge, told = for_versions(self.challenge, dialects)
+        self.warnings += told
 
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
         """Prepare every document file that the challenge needs, before any clock starts."""

@@ -304,12 +304,17 @@ def failed_checks(record: RaceRecord) -> str:
 def wholly_failed(record: RaceRecord) -> str:
     """Return the tasks of which every request failed, as tables name them; "" without any. Tasks that are shown only
     since they failed, as administrative ones, are not among them."""
-    failed = (task for task in reported_tasks(record) if _has_wholly_failed(task))
+    failed = (task for task in failed_tasks(record) if task.include_in_reporting)
     return _enumerated([task_label(record, task) for task in failed])
 
 
+def failed_tasks(record: RaceRecord) -> tuple[TaskResult, ...]:
+    """Return the tasks of which every request failed, administrative ones too."""
+    return tuple(filter(_has_wholly_failed, record.tasks))
+
+
 def _has_wholly_failed(task: TaskResult) -> bool:
-    return task.include_in_reporting and 0 < task.requests <= task.errors and not task.units
+    return 0 < task.requests <= task.errors and not task.units
 
 
 def _host_notices(record: RaceRecord) -> Iterator[Notice]:
@@ -493,7 +498,7 @@ def _distribution(measure: Measure, label: str, values: Mapping[str, float] | No
 
 def _task_notices(task: TaskResult, label: str, failure: str) -> Iterator[Notice]:
     """Yield the notices about a task of a race; what `failure`, the race's, says is not said again."""
-    if _has_wholly_failed(task):
+    if task.include_in_reporting and _has_wholly_failed(task):
         yield Notice(f"{label}: every request failed", unusable=True)
     if task.include_in_reporting and task.throughput.mean is None:
         yield Notice(f"{label}: nothing was completed in its measurement window, so it has no throughput")

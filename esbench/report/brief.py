@@ -24,6 +24,9 @@ _MOST_ROWS_UNJUDGED = 12  # that stand in the table if nothing is judged
 _MOST_NAMED, _MOST_DIFFERENCES, _MOST_WARNINGS, _MOST_REASONS = 4, 3, 4, 6
 _MOST_EXAMPLES = 2  # of answers that differ
 _LONGEST_TITLE = 10
+_ANSWERS = "answers"
+_ONLY_ANSWERS = f"not comparable: {_ANSWERS} ("  # which have lines of their own
+_OTHER_CAUSE = ": a setting, the data or the machine that is not in the records made the difference"
 _TONES = {"faster": GAIN, "slower": LOSS}
 
 
@@ -96,7 +99,7 @@ def _basis(compared: Comparison) -> str:
         remarks = [remark for row in pair.primary if row.verdict is not None for remark in row.verdict.remarks]
         on_one = " on one node" if ON_THIS_NODE in remarks else ""
         parts[-1] += " on fresh nodes" if pair.sliced.fresh_nodes else on_one
-        parts.append("both at once" if len(compared.pairs) == 1 else "all at once")
+        parts.append("both sides at once" if len(compared.pairs) == 1 else "all at once")
     elif set(counts) != {1}:
         parts.append("in turns" if all(each.is_interleaved for each in compared.pairs) else "one side after the other")
     if compared.history and any(row.estimate and row.estimate.method == "history" for row in pair.primary):
@@ -115,12 +118,13 @@ def _lines(compared: Comparison) -> Iterator[tuple[str, str]]:
 
 def _differs(pair: Pair) -> Iterator[tuple[str, str]]:
     """Yield what differs between the sides."""
-    found = [each for each in pair.differences if not each.is_label and not each.allowed]
+    found = [each for each in pair.differences if not (each.is_label or each.allowed or each.key == _ANSWERS)]
     if not found:
         if pair.is_same and [each.race_id for each in pair.baseline.records] != [
             each.race_id for each in pair.contender.records
         ]:
-            yield "differs", "nothing that esbench knows of (an A/A comparison)"
+            changed = any(row.word in _TONES for row in pair.primary)
+            yield "differs", f"nothing that esbench knows of{_OTHER_CAUSE if changed else ' (an A/A comparison)'}"
         return
     told = [_fact(each.name, each.baseline, each.contender) for each in found[:_MOST_DIFFERENCES]]
     more = len(found) - len(told)
@@ -204,7 +208,7 @@ def _remarks(pair: Pair) -> Iterator[tuple[str, str]]:
 
 def _answers(found: Sequence[TaskAnswers]) -> Iterator[tuple[str, str]]:
     if differing := [each for each in found if each.differing]:
-        told = [f"{each.task} ({each.differing} of {each.equal + each.differing} requests)" for each in differing]
+        told = [f"{each.task} ({each.differing} of {each.equal + each.differing} asked again)" for each in differing]
         yield "answers", f"differ: {first_of(told, _MOST_NAMED)}"
         yield from (("answers", answers.example_text(each)) for each in differing[:_MOST_EXAMPLES] if each.examples)
     if same := [each for each in found if each.equal and not each.differing]:
@@ -217,7 +221,8 @@ def _warnings(compared: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the warnings: those about what is stored, which may be damaged, then unusable figures, then others."""
     records = [record for pair in compared.pairs for side in (pair.baseline, pair.contender) for record in side.records]
     damages = {record.damage for record in records if record.damage}
-    told = [each for each in compared.notices if not each.note and "other answers to" not in each.text]
+    told = [each for each in compared.notices if not each.note and not each.text.startswith(_ONLY_ANSWERS)]
+    told = [each for each in told if "other answers to" not in each.text]
 
     def place(notice: Notice) -> tuple[bool, bool]:
         of_store = notice in compared.of_sides or any(damage in notice.text for damage in damages)

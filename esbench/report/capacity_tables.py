@@ -31,7 +31,7 @@ def probes_table(shown: ShownSearch) -> Table:
         ColumnOf("Reached/s", "achieved_per_s", numeric=True, spare=3, read=_reached),
         ColumnOf("Verdict", "verdict", read=lambda probe: probe.verdict),
     )
-    void: ColumnOf[JudgedProbe] = ColumnOf("Void since", "void", below=True, read=lambda probe: probe.seen.void)
+    void: ColumnOf[JudgedProbe] = ColumnOf("Void", "void", below=True, read=lambda probe: probe.seen.void)
     return table_of((*columns, void) if any(each.seen.void for each in shown.probes) else columns, shown.probes)
 
 

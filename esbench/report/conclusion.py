@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from esbench.comparison.metrics import CAPACITY, THROUGHPUT
 from esbench.comparison.model import Comparison, Difference, Pair, Row
@@ -106,15 +106,16 @@ def _outcomes(pair: Pair) -> Iterator[str]:
         if rows:
             yield _changed(word, rows)
     main = {word: [row for row in leading if row.word == word] for word in (SAME, UNCLEAR, NOT_JUDGED)}
-    if len(leading) > 1 and len(main[SAME]) == len(leading):
+    changed = {row.task for rows in by_word.values() for row in rows}
+    if len(leading) > 1 and len(main[SAME]) == len(leading) and not changed:
         yield f"the same in all {len(leading)} tasks"
     elif main[SAME]:
-        yield f"the same in {_named(_tasks(main[SAME]))}"
+        yield f"the same in {_named(_rows(main[SAME], changed))}"
     is_all = not main[SAME] and not any(by_word.values())
     if main[UNCLEAR]:
-        yield _unknown("unclear", main[UNCLEAR], with_reason=is_all)
+        yield _unknown("unclear", main[UNCLEAR], changed, with_reason=is_all)
     if silent := [row for row in main[NOT_JUDGED] if row.verdict and not row.verdict.reason.is_alarm]:
-        yield _unknown(NOT_JUDGED, silent, with_reason=is_all)
+        yield _unknown(NOT_JUDGED, silent, changed, with_reason=is_all)
     if not pair.primary:
         yield "nothing to judge: no task of both sides has figures"
 
@@ -153,14 +154,19 @@ def named_metric(metric: str) -> str:
     return "" if metric == THROUGHPUT else metric.partition(" ")[0].lower()
 
 
-def _unknown(word: str, rows: Sequence[Row], *, with_reason: bool) -> str:
-    tasks = _tasks(rows)
+def _unknown(word: str, rows: Sequence[Row], changed: Set[str], *, with_reason: bool) -> str:
+    tasks = _rows(rows, changed)
     if not with_reason:
         return f"{_named(tasks)} {word}"
     found = (row.verdict.reason.sentence for row in rows if row.verdict is not None)
     reasons = list(dict.fromkeys(sentence.removeprefix(OF_THESE_CLUSTERS) for sentence in found))
     of_all = f"all {len(tasks)} tasks" if len(tasks) > _MOST_TASKS else _named(tasks)
     return f"{word} in {of_all}: {beginning(reasons[0], 90)}" + (" and other reasons" if reasons[1:] else "")
+
+
+def _rows(rows: Iterable[Row], changed: Set[str]) -> list[str]:
+    """Return the tasks of rows, with the metric where another row of the task has `changed`: p50 of get-by-id."""
+    return list(dict.fromkeys(_figure(row) if row.task in changed else row.task for row in rows))
 
 
 def _tasks(rows: Iterable[Row]) -> list[str]:

@@ -12,6 +12,7 @@ from esbench.record.model import RaceRecord
 from esbench.report.capacity import ShownSearch, capacity_notices, overview, search_of, sentence
 from esbench.report.capacity_tables import probes_table, search_sections
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
+from esbench.report.race_sentence import race_sentence
 from esbench.report.table_model import (
     Cell,
     ColumnOf,
@@ -68,7 +69,8 @@ def summary(record: RaceRecord) -> ReportDocument:
 
 
 def short_summary(record: RaceRecord) -> ReportDocument:
-    """Return a race's summary for the screen: its facts, a line for each task, notices, and the main further tables.
+    """Return a race's summary for the screen: its result in a sentence, its facts, a line for each task, notices, and
+    the main further tables.
 
     A search for a capacity has its probes for its tasks.
     """
@@ -89,6 +91,7 @@ def short_summary(record: RaceRecord) -> ReportDocument:
             *servers(record, every_figure=False),
             *_of_devices(record),
         ),
+        lead=race_sentence(record),
     )
 
 

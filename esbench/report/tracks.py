@@ -82,6 +82,8 @@ def task_rate(schedule: Schedule) -> str | None:
     kind = "" if schedule.kind == "deterministic" else f" {schedule.kind}"
     if schedule.stages:
         return f"{schedule.stages[0].rate} to {schedule.stages[-1].rate} in {len(schedule.stages)} stages{kind}"
+    if (recorded := schedule.recorded) is not None:
+        return f"as recorded, {recorded.count:,} in {format_duration(recorded.last_s)}"
     return f"{schedule.rate}{kind}" if schedule.rate else None
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from esbench.cluster.dialect import Dialect
 from esbench.cluster.field_types import feature_of, misspelt
 from esbench.errors import LackedFeatureError, TrackError
 from esbench.model import Challenge, Index, Need, Templates, Track
 from esbench.operations.base import kind_of
+from esbench.operations.versions import left_out, refusals
 from esbench.track.document import DocumentNode
 
 LANGUAGE_ANALYZERS = "language-analyzers"
@@ -58,6 +60,13 @@ def lacked(missing: Sequence[Need], node: str, able: Sequence[str]) -> LackedFea
         what += f"; nor {', '.join(f'{need.feature} ({need.where}: {need.what})' for need in others)}"
     hint = f"--distribution={able[-1]}; all that have it: {', '.join(able)}" if able else _NOWHERE
     return LackedFeatureError(what, where=first.where, hint=hint)
+
+
+def unknown_to(challenge: Challenge, distribution: str, version: str) -> tuple[list[LackedFeatureError], list[str]]:
+    """Return an error for each thing that tasks need and a server does not know, and what is left out, as sentences."""
+    server = Dialect.of(distribution, version)
+    refused = [error for task in challenge.tasks for error in refusals(task, server)]
+    return refused, [said for task in challenge.tasks for said in left_out(task, server)]
 
 
 def nodes_needed(track: Track, challenge: Challenge) -> int:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from esbench.errors import EsbenchError, TrackError, did_you_mean, nearest
 from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
-from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Step, Task, Variable
+from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Schedule, Step, Task, Variable
 from esbench.operations.base import kind_of
 from esbench.operations.parameters import COMMON
 from esbench.requests import templates
+from esbench.requests.recordings import read_recording, track_file
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
@@ -43,7 +44,13 @@ _PARALLEL_DEFAULTS = (
     "ramp-down-time-period",
     "tags",
 )
-_NOT_OF_A_PARALLEL = ("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time")
+_NOT_WITH_ARRIVALS = (
+    *("target-throughput", "target-interval", "stages", "schedule", "think-time", "iterations", "warmup-iterations"),
+    *("ramp-up-time-period", "ramp-down-time-period"),
+)
+_NOT_OF_A_PARALLEL = (
+    *("requests", "target-throughput", "target-interval", "stages", "schedule", "think-time", "arrivals"),
+)
 # a task with a length of esbench's own takes from around it only the warmup that fits
 _WARMUP_OF_A_LENGTH = {"requests": "warmup-iterations", "stages": "warmup-time-period"}
 
@@ -110,6 +117,7 @@ class TaskBuilder:
             if operation.python == "runner" or operation.type in self.operation_types:
                 operation = self.operation_types.bind(operation)
                 self._check(node, operation)
+                operation = _with_files(node, operation)
                 self.unjudged.discard(node.path)
             elif not self.lacks_code:
                 self.unknown.setdefault(operation.type, node)
@@ -251,15 +259,19 @@ class TaskBuilder:
         iterations, time_period = key("iterations"), key("time-period")
         if time_period is not None and key("warmup-iterations") is None:
             iterations = None  # as in Rally, the period counts
+        schedule = _with_arrivals(node, build_schedule(node, key, self._schedulers()))
+        requests = _whole(node.get("requests"))
+        if schedule.recorded is not None and requests is None and time_period is None:
+            requests = schedule.recorded.count
         task = Task(
             name=node.get("name", operation.name),
             operation=operation,
             clients=int(node.get("clients", 1)),
             cluster=node.get("cluster", DEFAULT_CLUSTER),
-            schedule=build_schedule(node, key, self._schedulers()),
+            schedule=schedule,
             warmup_iterations=_whole(_value(key("warmup-iterations"))),
             iterations=_whole(_value(iterations)),
-            requests=_whole(node.get("requests")),
+            requests=requests,
             warmup_time_s=optional_seconds(key("warmup-time-period")),
             time_period_s=optional_seconds(time_period),
             think_time_s=think_s,
@@ -369,6 +381,29 @@ def _beside(node: DocumentNode, path: object) -> Path:
     return file
 
 
+def _with_files(node: DocumentNode, operation: Operation) -> Operation:
+    """Return an operation with the files of the track that its parameters name. TrackError for one that is missing."""
+    if operation.python or not (names := kind_of(operation).files):
+        return operation
+    files = {name: track_file(_beside(node[name], operation.params[name])) for name in names if name in node}
+    return replace(operation, params={**operation.params, **files})
+
+
+def _with_arrivals(node: DocumentNode, schedule: Schedule) -> Schedule:
+    """Return the schedule of a task, recorded if it has `arrivals`. TrackError for what cannot stand beside them."""
+    arrivals = node.find("arrivals")
+    if arrivals is None or arrivals.value is None:
+        return schedule
+    for other in _NOT_WITH_ARRIVALS:
+        if node.find(other) is not None:
+            node[other].fail(f'"arrivals" and "{other}" exclude one another')
+    try:
+        recorded = read_recording(_beside(arrivals, arrivals.value))
+    except TrackError as error:
+        raise arrivals.failed(error) from None
+    return replace(schedule, kind="recorded", recorded=recorded, ramp_up_s=0.0, custom=False)
+
+
 def refuse_typos(node: DocumentNode, definition: str, faults: Faults) -> None:
     """Refuse each key that is almost a known one: tolerated as unknown, it would silently change nothing.
 
@@ -415,6 +450,9 @@ def _contradictions(task: Task) -> Iterator[tuple[str, str]]:
     given = [name for name, value in lengths.items() if value is not None]
     if len(given) > 1:
         yield f'task "{task.name}" has both "{given[0]}" and "{given[1]}"', "keep one of them"
+    recorded = task.schedule.recorded
+    if recorded is not None and (task.requests or 0) > recorded.count:
+        yield f'task "{task.name}" has {task.requests:,} requests, and {recorded.count:,} arrivals', "ask for fewer"
     ramp_up_s, in_stages = task.schedule.ramp_up_s, bool(task.schedule.stages)
     counts = {"requests": task.requests, "iterations": task.iterations, "warmup-iterations": task.warmup_iterations}
     counted = [name for name, value in counts.items() if value is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from esbench.measure.think_time import think_times
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
 from esbench.requests.programs import Program
+from esbench.requests.recordings import recorded_arrivals
 
 if TYPE_CHECKING:
     from esbench.rally_python.worker_part import WorkerPart
@@ -66,13 +67,7 @@ class TaskShare:
                 self.assignment, self.program, self.clients, self.recorder, length, ended=ended, failed=failed
             )
         elif task.schedule.is_open:
-            due = arrivals(
-                task.schedule,
-                seed=arrival_seed(seed, task.name),
-                clients=task.clients,
-                slots=self.assignment.slots,
-                per_request=self.assignment.per_request,
-            )
+            due = self._arrivals(seed)
             self.loop = OpenLoop(self.clients, self.recorder, length, ended=ended, failed=failed, arrivals=due)
         else:
             closed = ClosedLoop if length.ramp_down_ns is None else partial(LeavingLoop, clients_in_all=task.clients)
@@ -85,6 +80,18 @@ class TaskShare:
                 think_s=think_times(task, seed, self.assignment.stripe),
                 stagger_s=task.schedule.ramp_up_s / task.clients,
             )
+
+    def _arrivals(self, seed: int) -> Iterator[int]:
+        task, slots = self.task, self.assignment.slots
+        if task.schedule.recorded is not None:
+            return recorded_arrivals(task.schedule.recorded, clients=task.clients, slots=slots)
+        return arrivals(
+            task.schedule,
+            seed=arrival_seed(seed, task.name),
+            clients=task.clients,
+            slots=slots,
+            per_request=self.assignment.per_request,
+        )
 
     def _length(self, time: WholeTime) -> Length:
         task = self.task

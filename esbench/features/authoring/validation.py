@@ -17,7 +17,7 @@ from esbench.model import Challenge, Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
-from esbench.track.features import lacked, needs_of
+from esbench.track.features import lacked, needs_of, unknown_to
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, warnings_of, with_shared_clients
 
@@ -45,8 +45,8 @@ def check_track(
 ) -> Findings:
     """Find all problems of a track that can be seen in its files; `home` has document files and libraries.
 
-    Faults that Rally tolerates are warnings; with `strict` they are problems. `distribution`: one of the catalog,
-    which must have what the challenges need; another name, or none, is not looked at.
+    Faults that Rally tolerates are warnings; with `strict` they are problems. `distribution`: the one of the context,
+    whose version must know what the challenges need; one of the catalog must have it, too. Not looked at if it is "".
     """
     faults = Faults(gather=True, strict=strict)
     loaded: Track | None = None
@@ -67,6 +67,12 @@ def check_track(
                 _check_challenge(coded, challenge.name)
             with faults.apart():
                 _check_features(loaded, challenge, distribution)
+            if distribution:
+                refused, left_out = unknown_to(challenge, context.distribution, context.version)
+                for refusal in refused:
+                    with faults.apart():
+                        raise refusal
+                warnings.extend(map(TrackError, left_out))
             found = warnings_of(loaded, challenge)
             warnings.extend(TrackError(why, where=f'challenge "{challenge.name}"') for why in found)
     not_installed = [fault for fault in faults.found if isinstance(fault, DependencyError)]

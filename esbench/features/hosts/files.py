@@ -24,7 +24,7 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
 from esbench.features.hosts.sums import FileSums
 from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
-from esbench.model import Corpus
+from esbench.model import Corpus, Task, TrackFile
 from esbench.record.private import open_private, private_folder
 from esbench.sql.tuples import RowDocuments
 
@@ -163,6 +163,7 @@ class CopiedFiles:
         trees = chain.from_iterable(_tree(folder, stock.corpora) for folder in new)
         declared = (*stock.variables, *chain.from_iterable(each.task.operation.variables for each in assignments))
         lists = [Path(each.params["path"]) for each in declared if "path" in each.params]
+        lists += [file.path for each in assignments for file in _track_files(each.task)]
         await self._copy((*certificates, *_files_of(stock, with_rows=target.sql), *lists, *trees))
         self._brought.update(new)
         return replace(
@@ -197,7 +198,15 @@ class CopiedFiles:
     def _assignment(self, assignment: Assignment) -> Assignment:
         task = assignment.task
         variables = tuple(self._variable(each) for each in task.operation.variables)
-        return replace(assignment, task=replace(task, operation=replace(task.operation, variables=variables)))
+        params = {name: self._track_file(value) for name, value in task.operation.params.items()}
+        if (recorded := task.schedule.recorded) is not None:
+            recorded = replace(recorded, file=self._track_file(recorded.file))
+        operation = replace(task.operation, variables=variables, params=params)
+        schedule = replace(task.schedule, recorded=recorded)
+        return replace(assignment, task=replace(task, operation=operation, schedule=schedule))
+
+    def _track_file(self, value: Any) -> Any:
+        return replace(value, path=self._places.of(value.path)) if isinstance(value, TrackFile) else value
 
     def _variable(self, variable: Any) -> Any:
         if "path" not in variable.params:
@@ -261,3 +270,9 @@ def _tree(folder: Path, corpora: Sequence[Corpus]) -> Iterator[Path]:
         is_left_out = any(part in _LEFT_OUT or part.startswith(".") for part in inside)
         if path.is_file() and not is_left_out and path.name not in documents:
             yield path
+
+
+def _track_files(task: Task) -> list[TrackFile]:
+    recorded = task.schedule.recorded
+    values = (*task.operation.params.values(), None if recorded is None else recorded.file)
+    return [value for value in values if isinstance(value, TrackFile)]

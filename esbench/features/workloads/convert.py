@@ -16,7 +16,14 @@ from pathlib import Path, PurePosixPath
 from esbench.errors import TrackError, UsageError
 from esbench.features.workloads import python_code
 from esbench.features.workloads.files import WORKLOAD_FILE, WorkloadFiles, copy, new_folder
-from esbench.features.workloads.operation_types import OVER_HTTP, RENAMED, RENAMED_KEYS, REQUESTS, PlainRequest
+from esbench.features.workloads.operation_types import (
+    OF_VECTORS,
+    OVER_HTTP,
+    RENAMED,
+    RENAMED_KEYS,
+    REQUESTS,
+    PlainRequest,
+)
 from esbench.features.workloads.template import TemplatePiece, Value, WorkloadTemplate
 
 _HELPERS = "benchmark"
@@ -192,7 +199,7 @@ class _Conversion:
                     continue
                 if kind in REQUESTS and _make_request(template, value, REQUESTS[kind]):
                     continue
-                why = f'esbench has no operation type "{kind}"'
+                why = _unknown_type(kind)
                 operation = _operation_around(value)
                 name = template.string(template.member(operation, "name"))
                 if operation.key == "operation":
@@ -325,6 +332,11 @@ def _text(path: Path) -> str:
         raise TrackError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError as error:
         raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
+
+
+def _unknown_type(kind: str) -> str:
+    why = f'esbench has no operation type "{kind}"'
+    return f"{why} yet: {OF_VECTORS[kind]}" if kind in OF_VECTORS else why
 
 
 def _unknown(name: str) -> str:

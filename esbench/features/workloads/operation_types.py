@@ -43,6 +43,11 @@ REQUESTS: Mapping[str, PlainRequest] = {
     "list-all-point-in-time": PlainRequest("GET", "/_search/point_in_time/_all"),
     "warmup-knn-indices": PlainRequest("GET", "/_plugins/_knn/warmup/{index}"),
 }
+# Types that come with vectors: what they are for.
+OF_VECTORS: Mapping[str, str] = {
+    "bulk-vector-data-set": "it sends vectors of a data set (HDF5, BIGANN)",
+    "vector-search": "it draws its vectors from a data set (HDF5, BIGANN) and counts recall",
+}
 # Parameters under another name.
 RENAMED_KEYS: Mapping[str, str] = {
     "test_procedure": "challenge",

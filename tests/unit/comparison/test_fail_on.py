@@ -67,7 +67,7 @@ def test_a_condition_on_what_is_never_judged_is_wrong_usage(condition: str) -> N
 
 
 def test_rows_without_a_verdict_leave_a_condition_open() -> None:
-    lacking = "p99 service time of bulk (not judged: 400 of 1,000 requests)"
+    lacking = "p99 service time of bulk (not judged: only 400 requests, and it needs 1,000)"
     assert outcome(parse_condition("p99>+10%"), bulk(1.0)).undecided == (lacking,)
     assert outcome(parse_condition("slower"), bulk(1.0)).undecided == ()  # it did not ask for that row
     assert outcome(parse_condition("throughput<-5%"), bulk(1.0)).undecided == ()
@@ -140,7 +140,9 @@ def test_driver_lag_and_more_errors_are_no_clearance() -> None:
     ours = side("baseline", "bulk", docs_per_s(scaled(20000)), TURNS["baseline"])
     errors = compare(ours, [side("contender", "bulk", failing, TURNS["contender"])], CompareOptions(seconds=seconds_of))
     (found,) = outcome(parse_condition("slower"), errors).undecided
-    assert found.startswith("Mean throughput of bulk (not judged: faster, with ")
+    assert found.startswith(
+        "Mean throughput of bulk (not judged: faster, but 1.00 % of the contender's requests failed"
+    )
 
 
 @pytest.mark.parametrize("text", ["fast", "p99", "p99>ten%", "p99>10", ">10%", "p99=>10%"])

@@ -24,7 +24,15 @@ LONG.add(3_600 * 10**9)
 MIRRORED = {FASTER: SLOWER, SLOWER: FASTER}
 CHECKS = [Check("target-rate", "unusable", "missed"), Check("driver-lag", "unusable", "the driver was the limit")]
 IN_TURN = (1, 4, 6, 7, 2, 3, 5, 8)
-NOTES = ("waiting, not work", "near saturation", "lag changed", "not comparable", "seconds", "reached", "more errors")
+NOTES = (
+    "only the time that requests waited",
+    "near saturation",
+    "lag changed",
+    "not comparable",
+    "seconds",
+    "reached",
+    "requests failed",
+)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,10 @@ def test_an_undecided_row_says_how_many_rounds_would_settle_it() -> None:
     assert row.estimate is not None
     needed = paired_rounds_to_settle(row.estimate.residual_sd, math.log(1.1), 2)
     assert verdict(row).reason.v1 == "~"
-    assert verdict(row).note == f"about {needed} rounds would settle 10% (esbench duel --resume s --rounds={needed})"
+    assert (
+        verdict(row).note
+        == f"about {needed} rounds in all would show a difference of 10% (esbench duel --resume s --rounds={needed})"
+    )
     assert needed is not None and needed > 6
 
 

@@ -119,7 +119,7 @@ def test_what_is_not_told_says_how_many_rounds_would_settle_it() -> None:
     )
     assert row.estimate is not None and row.verdict is not None
     rounds = rounds_to_settle(row.estimate.residual_sd, math.log(1.05), len(tested))
-    assert row.verdict.detail == f"about {rounds} rounds would settle 5%"
+    assert row.verdict.detail == f"about {rounds} rounds in all would show a difference of 5%"
     assert row.verdict.remedy == f"esbench duel --resume s --rounds={rounds}"
     assert rounds_to_settle(row.estimate.residual_sd, math.log(1.05), 1) != rounds
     assert row.verdict.reason.v1 == "~"
@@ -249,7 +249,7 @@ def test_a_percentile_that_no_race_could_print_has_few_events() -> None:
     row = row_of(sides(short, short, "bulk"), "p99 service time", "bulk")
     assert (row.baseline, row.contender) == (None, None)
     assert row.verdict is not None and row.verdict.reason is FEW_IN_TAIL
-    assert row.verdict.detail == "90 of 1,000 requests"
+    assert row.verdict.detail == "only 90 requests, and it needs 1,000"
 
 
 def test_a_closed_loop_and_an_open_loop_have_no_verdict() -> None:
@@ -371,7 +371,10 @@ def test_lag_that_changed_leaves_less_room_for_the_same(p50_ms: list[float], lag
 
 def test_waiting_is_told_from_work_and_saturation_is_noted() -> None:
     pair = sides(latencies(scaled(2.0)), latencies(scaled(3.0)), OPEN)
-    assert verdict_of(pair, "p50 latency", OPEN).note == "waiting, not work"
+    assert (
+        verdict_of(pair, "p50 latency", OPEN).note
+        == "only the time that requests waited for changed, not their service time"
+    )
     slow = latencies(scaled(3.0), service_time_ms={"mean": 14.5, "p50": 3.0, "p99": 9.0})
     verdict = verdict_of(sides(latencies(scaled(2.0)), slow, OPEN), "p50 latency", OPEN)
     assert verdict.note == "near saturation: percentages overstate"

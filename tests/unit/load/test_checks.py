@@ -249,7 +249,7 @@ def test_a_closed_loop_whose_clients_wait_for_the_driver_is_a_warning() -> None:
     assert checks(CLOSED, driver_share_ratio=0.1) == {}
     check = checks(CLOSED, driver_share_ratio=0.25)["driver-share"]
     assert check.level == "warning"
-    assert check.message == "clients spent 25% of their time in the driver: this is its throughput"
+    assert check.message == "clients spent 25% of their time in the driver, which limits the throughput"
 
 
 def test_waiting_for_documents_is_a_warning() -> None:

@@ -204,6 +204,17 @@ async def test_a_version_that_cannot_merge_in_the_background_is_asked_and_waited
     assert (asked.asked, asked.queries) == (["POST /orders/_forcemerge"], [{"max_num_segments": 1}])
 
 
+async def test_where_a_merge_cannot_be_in_the_background_its_end_is_waited_for_beyond_the_timeout() -> None:
+    timed_out = RequestFailed("timeout", "no reply within 60 s")
+    asked = session(timed_out, '{"nodes":{"n":{"tasks":{"n:7":{}}}}}', '{"nodes":{}}')
+    assert await script("force-merge", POLLING, dialect=ES6).run(asked) == GOOD
+    assert asked.asked == ["POST /orders/_forcemerge", *["GET /_tasks"] * 2]
+    assert asked.queries[2] == {"actions": "indices:admin/forcemerge"}
+    for params, failed in ((POLLING, RequestFailed("HTTP 503", "x")), ({}, timed_out)):
+        with pytest.raises(RequestFailed):
+            await script("force-merge", params, dialect=ES6).run(session(failed))
+
+
 async def test_a_merge_in_the_background_without_a_task_is_told() -> None:
     with pytest.raises(RequestFailed, match="use mode blocking"):
         await script("force-merge", POLLING, dialect=ES8).run(session(SHARDS))

@@ -106,8 +106,8 @@ async def test_an_older_version_is_not_asked_with_what_it_does_not_know() -> Non
 @pytest.mark.parametrize(
     ("kind", "dialect", "expected"),
     [
-        ("create-transform", ES6, "Elasticsearch 6.8 has no transforms (they are there from Elasticsearch 7.2 on;"),
-        ("create-transform", OPENSEARCH, "OpenSearch 1.3 has no transforms (they are there from Elasticsearch 7.2 on;"),
+        ("create-transform", ES6, "Elasticsearch 6.8 has no transforms (that needs Elasticsearch 7.2 or later;"),
+        ("create-transform", OPENSEARCH, "OpenSearch 1.3 has no transforms (that needs Elasticsearch 7.2 or later;"),
         ("open-ml-job", OPENSEARCH, "OpenSearch 1.3 has no machine learning"),
         ("create-ilm-policy", ES5, "Elasticsearch 5.6 has no lifecycle policies"),
         ("create-ilm-policy", OPENSEARCH, "OpenSearch 1.3 has no lifecycle policies"),

@@ -211,8 +211,8 @@ def test_version_5_has_one_pattern_in_a_template() -> None:
 @pytest.mark.parametrize(
     ("kind", "dialect", "expected"),
     [
-        ("create-data-stream", ES6, "Elasticsearch 6.8 has no data streams (they are there from Elasticsearch 7.9 "),
-        ("delete-data-stream", ES6, "and from OpenSearch 1.0 on; --exclude-tasks leaves the task out)"),
+        ("create-data-stream", ES6, "Elasticsearch 6.8 has no data streams (that needs Elasticsearch 7.9 or later, "),
+        ("delete-data-stream", ES6, "or OpenSearch 1.0 or later; --exclude-tasks leaves the task out)"),
         ("create-composable-template", ES6, "Elasticsearch 6.8 has no composable templates"),
         ("delete-component-template", ES5, "Elasticsearch 5.6 has no composable templates"),
     ],

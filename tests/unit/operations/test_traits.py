@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 MEASURED_TYPES = """
     bulk close-point-in-time composite composite-agg delete delete-async-search downsample esql esql-profile field-caps
     get get-async-search http-requests index msearch node-stats open-point-in-time paginated-search raw-request
-    read-after-write reindex
+    read-after-write recorded-requests reindex
     run-until scroll-search search sql submit-async-search wait-for-current-snapshots-create wait-for-recovery
     terms-enum wait-for-snapshot-create
 """
@@ -34,12 +34,13 @@ IN_COMPOSITES = """
 """
 LOAD = """
     bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
-    http-requests index msearch node-stats open-point-in-time paginated-search read-after-write scroll-search search sql
-    submit-async-search terms-enum
+    http-requests index msearch node-stats open-point-in-time paginated-search read-after-write recorded-requests
+    scroll-search search sql submit-async-search terms-enum
 """
 READING = """
     close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search msearch
-    node-stats open-point-in-time paginated-search scroll-search search sql submit-async-search terms-enum
+    node-stats open-point-in-time paginated-search recorded-requests scroll-search search sql submit-async-search
+    terms-enum
 """
 # Everything that is said of any type, by what is said.
 STATED: dict[tuple[str, object], str] = {
@@ -56,7 +57,7 @@ STATED: dict[tuple[str, object], str] = {
     ("deletes", "index"): "delete-index",
     ("deletes", "data-stream"): "delete-data-stream",
     ("compares_counts", True): "assert-count",
-    ("any_server", True): "http-requests raw-request",
+    ("any_server", True): "http-requests raw-request recorded-requests",
     ("waits_for_status", True): "cluster-health",
     ("node_features", frozenset({"reindex"})): "reindex",
     ("not_on_serverless", ON_NO_SERVERLESS): """

@@ -174,6 +174,8 @@ def test_an_older_session_without_a_sum_says_nothing(esbench_home: Path) -> None
         {"search": {"aggregations": ["digest"]}},
         {"search": {"aggregations": {"a": {"~": "x"}}}},
         {"search": {"aggregations": {"a": {"~": 10**400}}}},
+        {"search": {"last": [10**400]}},
+        {"search": {"total": 10**400}},
         {"search": {"aggregations": {"a": {"top": {"~hits": 3}}}}},
         {"search": {"aggregations": {"a": {"doc_count_error_upper_bound": "x", "buckets": []}}}},
         {"search": {"aggregations": {"a": {"doc_count_error_upper_bound": 1, "buckets": [{"key": 1}]}}}},

@@ -190,7 +190,7 @@ Rate/s  Stage    Late %   from      to  p50 ms   p99 ms  Reached/s  Verdict
   3000  bracket       0      0  0.0049   2.300    11.50       3000  held
   6000  bracket   62.00  61.75   62.25   180.0  > 900.0       6000  cut short
   4100  near      2.000  1.915   2.088   14.00    70.00       4100  void
-    Void since: driver lag is 60% of p99
+    Void: driver lag is 60% of p99
   3900  near      0.397  0.359   0.439   7.650    38.25       3900  held
   4600  near      12.00  11.81   12.19   42.40    212.0       4600  missed
   4050  sustain   0.802  0.748   0.859   9.200    46.00       4050  held

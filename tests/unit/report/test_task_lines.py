@@ -117,7 +117,7 @@ def test_the_tables_of_usual_names_are_as_narrow_as_a_terminal() -> None:
     (section,) = servers(record, every_figure=False)
     titles = [column.title for column in section.table.columns]
     assert titles == ["Task", "CPU %", "Heap %", "GC ms", "Refreshes", "Merges", "Rejections"]
-    tables = replace(short_summary(record), header=None, notices=())
+    tables = replace(short_summary(record), header=None, notices=(), lead="")
     assert max(map(len, render(tables, "text").splitlines())) <= 80
 
 

@@ -8,6 +8,7 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import EsbenchError
+from esbench.load.measurements import params_digest
 from esbench.model import ANY_TASK, Schedule, Stage, Step, Task
 from esbench.units import PERCENT, Rate
 
@@ -322,3 +323,54 @@ def test_zero_is_no_target_as_in_rally(tmp_path: Path, key: str, zero: str) -> N
 @pytest.mark.parametrize("zero", ["0 ops/s", "0/s", "0.0 docs/s", " 0 MB/s", "0%"])
 def test_zero_of_any_unit_is_no_target(tmp_path: Path, zero: str) -> None:
     assert one_task(tmp_path, f'iterations: 5, target-throughput: "{zero}"').schedule.rate is None
+
+
+# recorded arrivals
+
+THREE = "0.5\n1\n1.5\n"
+SEARCHES = '{"method": "GET", "path": "/a/_search"}\n' * 3
+
+
+def recorded(folder: Path, keys: str = "", times: str = THREE, **files: str) -> Task:
+    operation = "{operation-type: recorded-requests, file: a.requests}"
+    text = f"schedule: [{{operation: {operation}, arrivals: a.arrivals{keys}}}]"
+    files = {"a__arrivals": times, "a__requests": SEARCHES, **files}
+    (task,) = load(write_track(folder, text, **files)).challenges[0].tasks
+    return task
+
+
+def test_arrivals_make_a_recorded_schedule_which_says_how_long_the_task_is(tmp_path: Path) -> None:
+    task = recorded(tmp_path)
+    assert task.schedule.is_open
+    assert (task.schedule.kind, task.requests) == ("recorded", 3)
+    assert task.schedule.recorded is not None
+    assert (task.schedule.recorded.count, task.schedule.recorded.last_s) == (3, 1.5)
+    assert task.operation.params["file"].path.name == "a.requests"
+
+
+def test_what_a_recorded_task_asks_is_the_content_of_its_files(tmp_path: Path) -> None:
+    first = params_digest(recorded(tmp_path / "a"))
+    assert params_digest(recorded(tmp_path / "b")) == first
+    assert params_digest(recorded(tmp_path / "c", times="0.5\n1\n2.5\n")) != first
+    assert params_digest(recorded(tmp_path / "d", a__requests=SEARCHES * 2)) != first
+
+
+@pytest.mark.parametrize(
+    ("keys", "times", "said"),
+    [
+        (", target-throughput: 5", THREE, '"arrivals" and "target-throughput" exclude one another'),
+        (", iterations: 5", THREE, '"arrivals" and "iterations" exclude one another'),
+        (", requests: 5", THREE, 'task "recorded-requests" has 5 requests, and 3 arrivals'),
+        ("", "", "no arrival is in this file"),
+        ("", "2\n1\n", "line 2 is not after the one before it"),
+        ("", "soon\n", "line 1 is not a number of seconds"),
+    ],
+)
+def test_faults_of_arrivals_name_their_place(tmp_path: Path, keys: str, times: str, said: str) -> None:
+    with pytest.raises(EsbenchError, match=r"track\.yml:1: .*" + said):
+        recorded(tmp_path, keys, times)
+
+
+def test_a_file_of_requests_that_is_missing_is_named(tmp_path: Path) -> None:
+    text = "{operation: {operation-type: recorded-requests, file: b.requests}}"
+    assert "there is no file b.requests" in failure(tmp_path, text)

@@ -217,3 +217,24 @@ schedule: [{operation: {operation-type: create-component-template, template: pod
     assert findings.problems == ()
     (warning,) = findings.warnings
     assert 'the track has no template "pods" of the kind, and the operation no body: it creates nothing' in str(warning)
+
+
+def test_what_the_version_lacks_is_told_with_a_distribution(tmp_path: Path) -> None:
+    operations = """
+version: 2
+indices: [{name: docs}]
+schedule:
+  - name: find
+    operation: {operation-type: search, body: {runtime_mappings: {}}, request-params: {ignore_throttled: true}}
+"""
+    track = write_track(tmp_path, operations) / "track.yml"
+    found = check_track(track, context("6.2.0"), tmp_path, distribution="elasticsearch-6.2.0")
+    assert [str(problem) for problem in found.problems] == [
+        'task "find": Elasticsearch 6.2 has no search key "runtime_mappings" '
+        "(that needs Elasticsearch 7.11 or later; --exclude-tasks leaves the task out)"
+    ]
+    assert [str(warning) for warning in found.warnings] == [
+        'task "find": the request parameter "ignore_throttled" is left out: Elasticsearch 6.2 does not know it '
+        "(Elasticsearch 6.6 or later, or OpenSearch 1.0 or later)"
+    ]
+    assert check_track(track, context("6.2.0"), tmp_path).problems == ()
