@@ -54,7 +54,7 @@ from esbench.record.model import (
 )
 from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
-from esbench.tables import LAUNCHERS, load
+from esbench.tables import LAUNCHERS, SERVERS, load
 
 if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
@@ -201,9 +201,7 @@ def _raced_cluster(
     if options.any_server:
         return RacedServer(options)
     if options.is_sql:
-        from esbench.race.database import RacedDatabase
-
-        return RacedDatabase(options, progress, folder, stack)
+        return load(SERVERS["sql"])(options, progress, folder, stack)  # type: ignore[no-any-return]
     default = RacedCluster(options, progress, folder, stack, node)
     if not options.others:
         return default
@@ -257,6 +255,7 @@ def _prepared(
     """
     try:
         documents = raced.prepare_documents()
+        cluster.prepare(documents)
     except EsbenchError:
         recording.withdraw()
         raise

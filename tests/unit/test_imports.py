@@ -43,7 +43,7 @@ PURE = {
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 DOORS = {
     "aiohttp": {"rally_python.runner_client"},
-    "asyncmy": {"sql.connection"},
+    "asyncmy": {"features.sql.connection"},
     "bokeh": {"features.pages"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
