@@ -26,6 +26,7 @@ from programs import ESBENCH
 from tabulate import tabulate
 
 from esbench.null_server import NullServer
+from esbench.record.capacity_part import SEARCH
 from esbench.record.home import esbench_home
 from esbench.record.store import RaceStore
 
@@ -95,7 +96,7 @@ def searched(case: Case, track: Path, budget: str) -> tuple[object, ...]:
             check=True,
             stdout=sys.stderr,
         )
-    search = RaceStore(esbench_home()).load("last").capacity
+    search = SEARCH.kept_in(RaceStore(esbench_home()).load("last"))
     assert search is not None
     assert search.found is not None
     found, truth = search.found, case.capacity_per_s

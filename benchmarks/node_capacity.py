@@ -26,6 +26,7 @@ from programs import ESBENCH
 from tabulate import tabulate
 
 from esbench.record.capacity import FoundCapacity
+from esbench.record.capacity_part import SEARCH
 from esbench.record.home import esbench_home
 from esbench.record.sessions import SessionStore
 from esbench.record.store import RaceStore
@@ -48,7 +49,7 @@ def run(*arguments: str) -> None:
 
 def found_of(race_id: str) -> FoundCapacity:
     """Return what the search of a race has found."""
-    search = RaceStore(esbench_home()).load(race_id).capacity
+    search = SEARCH.kept_in(RaceStore(esbench_home()).load(race_id))
     assert search is not None
     assert search.found is not None
     return search.found

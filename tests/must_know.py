@@ -20,8 +20,8 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 366,
-    "code lines of the core": 45_350,
+    "files of the core": 370,
+    "code lines of the core": 45_600,
     "rooms of the core": 25,
     "arrows of the core": 153,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses

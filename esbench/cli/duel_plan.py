@@ -18,6 +18,7 @@ from esbench.comparison.planning import DuelPlan, plan_of
 from esbench.errors import EsbenchError
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
+from esbench.record.capacity_part import KNOWN
 from esbench.record.host import esbench_facts, host_class, host_facts
 from esbench.record.model import RaceRecord
 from esbench.record.secrets import redact
@@ -101,7 +102,7 @@ def _facts(record: RaceRecord) -> tuple[Any, ...]:
         record.track.digest,
         record.challenge,
         {task.name for task in record.tasks},
-        record.capacity_of,
+        KNOWN.kept_in(record),
         dict(record.track_params),
         record.test_mode,
         dict(record.esbench),

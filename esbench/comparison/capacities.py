@@ -8,22 +8,50 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from esbench.comparison import stats
+from esbench.comparison.comparability import OBJECTIVES, SEARCHED_TASK, WHILE, Fact, named_facts, slices_text
 from esbench.comparison.effects import Design, Fit, fit, fit_at_once, round_differences
 from esbench.comparison.metrics import CAPACITY, Key, Race, min_effect, typical
 from esbench.comparison.model import SEARCHES, CompareOptions, Difference, Row, RowVerdict
-from esbench.comparison.preconditions import remarks
+from esbench.comparison.preconditions import on_this_node, saturation
 from esbench.comparison.reasons import NO_CAPACITY, NO_TURNS
 from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
 from esbench.comparison.settling import too_few_rounds
 from esbench.record.capacity import FoundCapacity
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import HIGHER, Figure
 from esbench.record.model import RaceRecord
 from esbench.units import format_number
 
 
+def without_search(record: RaceRecord) -> RaceRecord:
+    """Return a race that searched for a capacity without the tasks of its search, which follow from what it has seen,
+    and without the statistics of its clusters, which count these tasks."""
+    if (search := SEARCH.kept_in(record)) is None:
+        return record
+    begin = next((task.step for task in record.tasks if task.name == search.closed_task), math.inf)
+    clusters = {name: replace(cluster, statistics={}) for name, cluster in record.clusters.items()}
+    return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin), clusters=clusters)
+
+
+def search_facts(record: RaceRecord) -> dict[str, Fact]:
+    """Return what a race's search for a capacity asked for; empty without one."""
+    search = SEARCH.kept_in(record)
+    if search is None:
+        return {}
+    closed = next((task for task in record.tasks if task.name == search.closed_task), None)
+    asked = {
+        OBJECTIVES: sorted(search.objectives),
+        WHILE: sorted(f"{task}@{rate:g}" for task, rate in search.beside.items()),
+        "slices": closed and slices_text(closed),
+    }
+    searched = {SEARCHED_TASK: Fact([search.task], SEARCHED_TASK)}
+    return searched | named_facts(f"{search.task}: ", asked, tuple(asked), search.task)
+
+
 def capacity_rows(design: Design, differences: Sequence[Difference], options: CompareOptions) -> Iterator[CandidateRow]:
     """Yield the row of the task whose capacity all races of both sides have searched; else nothing."""
-    tasks = {race.record.capacity.task if race.record.capacity else None for race in design.races}
+    searches = [SEARCH.kept_in(race.record) for race in design.races]
+    tasks = {search.task if search else None for search in searches}
     task = tasks.pop()
     if not tasks and task is not None:
         yield _row((CAPACITY, task, "ops/s"), design, differences, options)
@@ -64,11 +92,25 @@ def _row(key: Key, design: Design, differences: Sequence[Difference], options: C
     if fitted is not None:
         margin = math.log1p(min_effect(CAPACITY, options.min_effect_ratio, fresh_nodes=design.has_fresh_nodes))
         found = beside_the_interval(design, fitted, key[1], lambda race: race.log(key), margin)
-        verdict = found and replace(found, remarks=remarks(design, *key[:2]))
+        verdict = found and replace(found, remarks=_remarks(design, key))
     if design.at_once and (fitted is None or fitted.method == SEARCHES):
         verdict = too_few_rounds(design, design.at_once.nodes.fewest_rounds)
     row = replace(row, estimate=fitted.estimate if fitted else None, verdict=verdict)
-    return CandidateRow(row, design, fitted)
+    return CandidateRow(row, design, fitted, notes=_remarks(design, key))
+
+
+def _remarks(design: Design, key: Key) -> tuple[str, ...]:
+    """Return the notes beside the row's verdict."""
+    return tuple(filter(None, [saturation(design, *key[:2]), *on_this_node(design), _bounds(design)]))
+
+
+def _bounds(design: Design) -> str:
+    """Return in how many of the rounds that held both sides at once one has no estimate; empty if none."""
+    if design.at_once is None:
+        return ""
+    pairs = [[_found(race.record) for race in pair] for pair in design.rounds]
+    bounds = sum(any(each is not None and each.estimate_per_s is None for each in pair) for pair in pairs)
+    return f"at least so much: in {bounds} of {len(pairs)} rounds one side has only a bound" if bounds else ""
 
 
 def _counted_bounds(design: Design) -> dict[str, float]:
@@ -91,7 +133,8 @@ def _of_search(record: RaceRecord, key: Key, bound: float | None) -> Race:
 
 
 def _found(record: RaceRecord) -> FoundCapacity | None:
-    return record.capacity.found if record.capacity else None
+    search = SEARCH.kept_in(record)
+    return search.found if search else None
 
 
 def _of_intervals(design: Design) -> Fit | None:
@@ -121,3 +164,14 @@ def _end(found: FoundCapacity | None) -> str:
     if found.why == "at least":
         return f"at least {format_number(found.rate_per_s)}/s" if found.rate_per_s else "no rate could be probed"
     return "no rate holds the objectives" if found.why == "no rate" else found.why
+
+
+class JudgedSearch:
+    """Searches for a capacity as comparisons judge them (comparison.parts.JudgedPart)."""
+
+    without = staticmethod(without_search)
+    facts = staticmethod(search_facts)
+    rows = staticmethod(capacity_rows)
+
+
+JUDGED = JudgedSearch()

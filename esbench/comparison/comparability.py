@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 from esbench.comparison.model import Difference, Side
 from esbench.comparison.nodes import OF_OTHERS
+from esbench.comparison.parts import facts_of_parts, without_parts
 from esbench.errors import UsageError, did_you_mean
 from esbench.record.figures import task_label
 from esbench.record.index_prefix import index_prefix, other_params, without_prefix
@@ -45,8 +45,8 @@ def differences(baseline: Side, contender: Side, allow: Collection[str] = ()) ->
     """Return a Difference for each fact that is not the same in all races of both sides. Facts that one side cannot
     have (`known_of_one`) are left out.
 
-    Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Of a search for a
-    capacity, what was searched is looked into, not the tasks with which that was done. Facts of the
+    Of tasks, only those common to all races are looked into; other tasks are one difference, "tasks". Of a part of a
+    feature, what it was asked for is looked into, not the tasks with which that was done. Facts of the
     workload carry their key; those whose key is in `allow` (in its standard form: `checked_keys`) are marked as
     allowed.
     """
@@ -89,22 +89,12 @@ def same_setup(record: RaceRecord, other: RaceRecord, allow: Collection[str] = (
     return all(difference.is_label or difference.allowed for difference in differences(one, two, allow))
 
 
-def without_search(record: RaceRecord) -> RaceRecord:
-    """Return a race; one that searched for a capacity without the tasks of its search, which follow from what it has
-    seen, and without the statistics of its clusters, which count these tasks."""
-    if record.capacity is None:
-        return record
-    begin = next((task.step for task in record.tasks if task.name == record.capacity.closed_task), math.inf)
-    clusters = {name: replace(cluster, statistics={}) for name, cluster in record.clusters.items()}
-    return replace(record, tasks=tuple(task for task in record.tasks if task.step < begin), clusters=clusters)
-
-
 def _common_tasks(records: Collection[RaceRecord]) -> set[str]:
-    return set.intersection(*({task.name for task in without_search(record).tasks} for record in records))
+    return set.intersection(*({task.name for task in without_parts(record).tasks} for record in records))
 
 
 @dataclass(frozen=True)
-class _Fact:
+class Fact:
     """The values that a side's races have for one fact, each different value once.
 
     `key`, `task` and `is_label` as in Difference. `is_setting`: it is a setting of nodes that esbench started.
@@ -117,7 +107,26 @@ class _Fact:
     is_setting: bool = False
 
 
-def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, _Fact]:
+def named_facts(prefix: str, facts: Mapping[str, Any], keys: Collection[str] = (), task: str = "") -> dict[str, Fact]:
+    """Flatten `facts` to names and facts: {"a": {"b": 1}} with the prefix "x " becomes {"x a.b": 1}.
+
+    Names in `keys` are facts of the workload and become their own key; `task` is the task that they belong to.
+    """
+    flat: dict[str, Fact] = {}
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            flat |= named_facts(f"{prefix}{name}.", value)
+        else:
+            flat[f"{prefix}{name}"] = Fact([value], name if name in keys else "", task)
+    return flat
+
+
+def slices_text(task: TaskResult) -> str | None:
+    """Return the slices that a task was raced in; None of one that had all the time."""
+    return f"{task.slices.length_s:g} s, {task.slices.sides} sides" if task.slices is not None else None
+
+
+def _facts_of(side: Side, tasks: Collection[str]) -> dict[str, Fact]:
     """Return the facts of a side's races by name; the value is None for a race that lacks the fact."""
     races = [_facts(record, tasks) for record in side.records]
     facts = {name: fact for race in races for name, fact in race.items()}
@@ -146,13 +155,13 @@ def _corpus(corpus: CorpusFacts) -> str:
     return f"{corpus.documents} {kind}, {corpus.digest[:12]}{how}"
 
 
-def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
+def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, Fact]:
     """Return the facts of a race by the names that users see: those that must be equal for two races to have measured
     the same thing, and those under test. `tasks`: the names of the tasks to include. Names of
     indices are without the race's prefix."""
     track = {"track": record.track.name, "challenge": record.challenge, "track digest": record.track.digest[:12]}
-    facts = _named("", track, _RACE_KEYS) | _named("param ", other_params(record.track_params))
-    facts |= {f"corpus {corpus.name}": _Fact([_corpus(corpus)], CORPUS) for corpus in record.corpora}
+    facts = named_facts("", track, _RACE_KEYS) | named_facts("param ", other_params(record.track_params))
+    facts |= {f"corpus {corpus.name}": Fact([_corpus(corpus)], CORPUS) for corpus in record.corpora}
     for name, cluster in record.clusters.items():
         indices = without_prefix(cluster.indices, index_prefix(record.track_params))
         facts |= _cluster_facts(replace(cluster, indices=indices), "" if len(record.clusters) == 1 else f"{name}: ")
@@ -161,36 +170,21 @@ def _facts(record: RaceRecord, tasks: Collection[str]) -> dict[str, _Fact]:
         "test mode": record.test_mode,
         "host": record.host_class,
         "esbench": " ".join(record.esbench.values()),
-        TASKS: [task.name for task in without_search(record).tasks],
+        TASKS: [task.name for task in without_parts(record).tasks],
     }
-    facts |= _named("", race, _RACE_KEYS)
-    facts |= {name: replace(tag, is_label=True) for name, tag in _named("tag ", record.user_tags).items()}
-    facts |= _search_facts(record)
-    for task in without_search(record).tasks:
+    facts |= named_facts("", race, _RACE_KEYS)
+    facts |= {name: replace(tag, is_label=True) for name, tag in named_facts("tag ", record.user_tags).items()}
+    facts |= facts_of_parts(record)
+    for task in without_parts(record).tasks:
         if task.name in tasks:
             label = task_label(record, task)
             # clients of a closed loop are worth the same on any worker; `driver-busy` says where one had too many
             keys = [key for key in _TASK_KEYS if key != "workers" or task.loop == "open"]
-            facts |= _named(f"{label}: ", _task_facts(task), keys, label)
+            facts |= named_facts(f"{label}: ", _task_facts(task), keys, label)
     return facts
 
 
-def _search_facts(record: RaceRecord) -> dict[str, _Fact]:
-    """Return what a race's search for a capacity asked for; empty without one."""
-    search = record.capacity
-    if search is None:
-        return {}
-    closed = next((task for task in record.tasks if task.name == search.closed_task), None)
-    asked = {
-        OBJECTIVES: sorted(search.objectives),
-        WHILE: sorted(f"{task}@{rate:g}" for task, rate in search.beside.items()),
-        "slices": closed and _slices(closed),
-    }
-    searched = {SEARCHED_TASK: _Fact([search.task], SEARCHED_TASK)}
-    return searched | _named(f"{search.task}: ", asked, tuple(asked), search.task)
-
-
-def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
+def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, Fact]:
     facts: dict[str, Any] = {
         "pipeline": cluster.pipeline,
         "version": " ".join([cluster.distribution, cluster.version, cluster.build_hash[:8]]).strip(),
@@ -203,14 +197,15 @@ def _cluster_facts(cluster: ClusterFacts, prefix: str) -> dict[str, _Fact]:
     facts[NODE_HOST] = sorted({_node_host(node) for node in cluster.nodes})
     facts["node plugins"] = sorted({plugin for node in cluster.nodes for plugin in node.plugins})
     facts["node jvm flags"] = sorted({flag for node in cluster.nodes for flag in node.jvm_flags})
-    found = _named(prefix, facts, (NODE_HOST,)) | _named(f"{prefix}cluster setting ", cluster.cluster_settings)
+    found = named_facts(prefix, facts, (NODE_HOST,))
+    found |= named_facts(f"{prefix}cluster setting ", cluster.cluster_settings)
     told = {name: value for name, value in cluster.settings.items() if name not in _TOLD_ELSEWHERE}
-    settings = _named(f"{prefix}node ", told)
-    settings |= _named(f"{prefix}node option ", cluster.settings.get("node_options", {}))
+    settings = named_facts(f"{prefix}node ", told)
+    settings |= named_facts(f"{prefix}node option ", cluster.settings.get("node_options", {}))
     found |= {name: replace(fact, is_setting=True) for name, fact in settings.items()}
     for name, index in cluster.indices.items():
         of_index = {key.removeprefix("index."): value for key, value in index.get("settings", {}).items()}
-        found |= _named(f"{prefix}index {name}: ", of_index | _mapping(index))
+        found |= named_facts(f"{prefix}index {name}: ", of_index | _mapping(index))
     return found
 
 
@@ -255,23 +250,5 @@ def _task_facts(task: TaskResult) -> dict[str, Any]:
         "ramp down": task.ramp_down_s,
         "think time": task.think_time_s,
         "think times": task.think_spread,
-        "slices": _slices(task),
+        "slices": slices_text(task),
     }
-
-
-def _slices(task: TaskResult) -> str | None:
-    return f"{task.slices.length_s:g} s, {task.slices.sides} sides" if task.slices is not None else None
-
-
-def _named(prefix: str, facts: Mapping[str, Any], keys: Collection[str] = (), task: str = "") -> dict[str, _Fact]:
-    """Flatten `facts` to names and facts: {"a": {"b": 1}} with the prefix "x " becomes {"x a.b": 1}.
-
-    Names in `keys` are facts of the workload and become their own key; `task` is the task that they belong to.
-    """
-    flat: dict[str, _Fact] = {}
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            flat |= _named(f"{prefix}{name}.", value)
-        else:
-            flat[f"{prefix}{name}"] = _Fact([value], name if name in keys else "", task)
-    return flat

@@ -12,12 +12,12 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 
 from esbench.comparison import answers, causes, comparability, verdicts
-from esbench.comparison.capacities import capacity_rows
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
-from esbench.comparison.metrics import CAPACITY, min_effect, primary_keys, races_of
+from esbench.comparison.metrics import min_effect, primary_keys, races_of
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
 from esbench.comparison.nodes import NodesOfRounds, these_clusters
 from esbench.comparison.notices import Repeated, merged, place, repeated
+from esbench.comparison.parts import rows_of_parts, without_parts
 from esbench.comparison.preconditions import is_idle_measured
 from esbench.comparison.rows import candidate_rows, speed_ratio
 from esbench.comparison.side_by_side import SideBySide, after_cuts, side_by_side
@@ -39,7 +39,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         sides = (baseline, contender) if at_once is None else (at_once.baseline, at_once.contender)
         own = options if at_once is None else replace(options, seconds=after_cuts(options.seconds, at_once.tasks))
         races, count = races_of([record for side in sides for record in side.records]), len(baseline.records)
-        compared = _without_search(sides[0]), _without_search(sides[1])
+        compared = _without_parts(sides[0]), _without_parts(sides[1])
         answered = answers.task_answers(*compared, options.answers)
         clusters = these_clusters(
             baseline.records,
@@ -50,21 +50,22 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         )
         design = Design(races[:count], races[count:], places_in_session(*sides), history, at_once, clusters)
         differences = comparability.differences(*sides, options.allow) + answers.differences(answered, options.allow)
-        rows = (*capacity_rows(design, differences, own), *candidate_rows(design, differences, own))
-        judged_together.append((sides, design, differences, answered, rows))
-    family = [candidate for *_, of_a_pair in judged_together for candidate in of_a_pair]
+        of_parts = rows_of_parts(design, differences, own)
+        rows = (*of_parts, *candidate_rows(design, differences, own))
+        judged_together.append((sides, design, differences, answered, rows, len(of_parts)))
+    family = [candidate for *_, of_a_pair, _ in judged_together for candidate in of_a_pair]
     tested = sum(candidate.waits for candidate in family)
     # also rows that are not tested yet, for want of rounds: a plan is for them
     planned = sum(each.row.is_primary and each.design.is_at_once(each.row.task) for each in family)
     judged = iter(verdicts.judged(family, options))
     pairs = []
-    for sides, design, differences, answered, of_a_pair in judged_together:
+    for sides, design, differences, answered, of_a_pair, first in judged_together:
         found = tuple(next(judged) for _ in of_a_pair)
-        of_tasks = tuple(row for row in found if row.metric != CAPACITY)
+        of_tasks = found[first:]
         moved = tuple(causes.causes(design, of_tasks))
         notices = (
             *(Notice(causes.text(each), note=True) for each in moved),
-            *_notices(_without_search(sides[0]), _without_search(sides[1]), differences, design),
+            *_notices(_without_parts(sides[0]), _without_parts(sides[1]), differences, design),
             *answers.notices(answered),
         )
         pairs.append(
@@ -74,7 +75,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
                 found,
                 notices,
                 _took_turns(design),
-                speed_ratio(design, differences) if found == of_tasks else None,
+                speed_ratio(design, differences) if not first else None,
                 comparability.known_of_one(*sides),
                 design.at_once.sliced_rounds(planned) if design.at_once is not None else None,
                 answered,
@@ -84,8 +85,8 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
     return Comparison(tuple(pairs), options.looks, options.min_effect_ratio, tested, len(history), options.notices)
 
 
-def _without_search(side: Side) -> Side:
-    return replace(side, records=tuple(map(comparability.without_search, side.records)))
+def _without_parts(side: Side) -> Side:
+    return replace(side, records=tuple(map(without_parts, side.records)))
 
 
 def _at_once(baseline: Side, contenders: Sequence[Side], options: CompareOptions) -> tuple[SideBySide | None, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, geometric_mean
 
-from esbench.comparison.comparability import without_search
+from esbench.comparison.parts import without_parts
 from esbench.comparison.stats import SECTIONS
 from esbench.measure.histogram import Counts, percentiles_ns
 from esbench.measure.measures import LATENCY, RESPONSE_TIMES, Measure
@@ -48,8 +48,8 @@ class Percentile:
 
 @dataclass(frozen=True)
 class Race:
-    """A race with its figures by key, (metric, task label, unit), and its reported tasks by label; of a search for a
-    capacity those before it."""
+    """A race with its figures by key, (metric, task label, unit), and its reported tasks by label, without
+    those of parts (comparison.parts)."""
 
     record: RaceRecord
     figures: dict[Key, Figure]
@@ -71,7 +71,7 @@ class Race:
 
 def races_of(records: Sequence[RaceRecord]) -> tuple[Race, ...]:
     """Return the races of some records. A count that one of them has is 0 in those that counted none (`figures_of`)."""
-    compared = list(map(without_search, records))
+    compared = list(map(without_parts, records))
     return tuple(
         Race(
             record,

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, round_differences
-from esbench.comparison.metrics import CAPACITY, THROUGHPUT, Percentile, Race, measured_s, other_fault
+from esbench.comparison.metrics import THROUGHPUT, Percentile, Race, measured_s, other_fault
 from esbench.comparison.model import CompareOptions, RowVerdict
 from esbench.comparison.reasons import (
     BUSY_BESIDE,
@@ -26,7 +26,6 @@ from esbench.comparison.reasons import (
     Reason,
 )
 from esbench.measure.measures import LATENCY
-from esbench.record.capacity import CapacitySearch
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
 
@@ -204,21 +203,17 @@ def remarks(design: Design, metric: str, label: str) -> tuple[str, ...]:
     return tuple(filter(None, [saturation(design, metric, label), *_of_rounds(design, metric, label)]))
 
 
-def _has_no_estimate(search: CapacitySearch | None) -> bool:
-    return search is not None and search.found is not None and search.found.estimate_per_s is None
+def on_this_node(design: Design) -> Iterator[str]:
+    """Yield the note on rows of sides that were raced at once, on a node that was kept for all rounds."""
+    if design.at_once is not None and design.at_once.nodes.shared and design.at_once.nodes.kept:
+        yield ON_THIS_NODE
 
 
 def _of_rounds(design: Design, metric: str, label: str) -> Iterator[str]:
     """Yield the notes on a row of sides that were raced at once."""
-    if design.at_once is None or not (metric == CAPACITY or design.is_at_once(label)):
+    if design.at_once is None or not design.is_at_once(label):
         return
-    if design.at_once.nodes.shared and design.at_once.nodes.kept:
-        yield ON_THIS_NODE
-    if metric == CAPACITY:
-        searches = [[race.record.capacity for race in pair] for pair in design.rounds]
-        if bounds := sum(any(_has_no_estimate(each) for each in pair) for pair in searches):
-            yield f"at least so much: in {bounds} of {len(searches)} rounds one side has only a bound"
-        return
+    yield from on_this_node(design)
     task = design.at_once.tasks[label]
     if metric in task.tails and task.tails[metric].stalls:
         yield "stalls decide"

@@ -76,13 +76,20 @@ _CHANCE = 0.05
 @dataclass(frozen=True)
 class CandidateRow:
     """A row before all rows are judged together. A row with an effect (`fitted`) waits for a verdict unless it has one
-    already. `work`: the effect in the service time, of a row of latencies; `leak`: of sides that were raced at once."""
+    already. `work`: the effect in the service time, of a row of latencies; `leak`: of sides that were raced at once;
+    `notes` beside its verdict, None if they follow from its task."""
 
     row: Row
     design: Design
     fitted: Fit | None = None
     work: Fit | None = None
     leak: Leak | None = None
+    notes: tuple[str, ...] | None = None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes beside the row's verdict."""
+        return remarks(self.design, self.row.metric, self.row.task) if self.notes is None else self.notes
 
     @property
     def clusters(self) -> TheseClusters | None:

@@ -11,11 +11,11 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from esbench.comparison import stats
-from esbench.comparison.comparability import without_search
 from esbench.comparison.metrics import Percentile, has_interval
 from esbench.comparison.model import Cut, RoundPlan, RoundsNeeded, SecondsOf, Side, SlicedRounds
 from esbench.comparison.nodes import NodesOfRounds, nodes_of
 from esbench.comparison.own_time import OwnSlices
+from esbench.comparison.parts import has_result, without_parts
 from esbench.comparison.warmup_cut import BLOCK, SlicesOfRounds, first_steady
 from esbench.measure.measures import RESPONSE_TIMES
 from esbench.record.figures import measured_phase, reported_tasks, task_label
@@ -74,7 +74,7 @@ class SlicedTask:
 @dataclass(frozen=True)
 class SideBySide:
     """Two sides in rounds that held both, after the cut; `tasks` by label are those that had slices in all races, but
-    those of searches for a capacity."""
+    those of parts."""
 
     baseline: Side
     contender: Side
@@ -87,7 +87,7 @@ class SideBySide:
         records = [record for pair in self.rounds for record in pair]
         lengths = {task.slices.length_s for record in records for task in record.tasks if task.slices is not None}
         cuts = {label: task.cut for label, task in self.tasks.items()}
-        plan = None if _are_searches(records) else self._plan(rows)
+        plan = None if _are_results_in_slices(records) else self._plan(rows)
         return SlicedRounds(tuple(sorted(lengths)), cuts, self.nodes.fresh, plan)
 
     def _plan(self, rows: int) -> RoundPlan | None:
@@ -167,7 +167,7 @@ def side_by_side(
             tasks[number],
             nodes[number],
         )
-        if number in rounds and (tasks[number] or _are_searches(races.values()))
+        if number in rounds and (tasks[number] or _are_results_in_slices(races.values()))
         else None
         for number, contender in enumerate(contenders)
     )
@@ -200,17 +200,17 @@ def _rounds(baseline: Side, contender: Side) -> Rounds:
     if any(one.race_id == other.race_id for one, other in pairs):
         return ()
     records = [record for pair in pairs for record in pair]
-    return pairs if _common_labels(records) or _are_searches(records) else ()
+    return pairs if _common_labels(records) or _are_results_in_slices(records) else ()
 
 
-def _are_searches(records: Iterable[RaceRecord]) -> bool:
-    """True if all races searched for a capacity, in slices."""
-    return all(record.capacity is not None and any(task.slices for task in record.tasks) for record in records)
+def _are_results_in_slices(records: Iterable[RaceRecord]) -> bool:
+    """True if results of parts are compared of all races, in slices."""
+    return all(has_result(record) and any(task.slices for task in record.tasks) for record in records)
 
 
 def _sliced(record: RaceRecord) -> dict[str, TaskResult]:
-    """Return the tasks of a race that had slices, by label; without those of a search for a capacity."""
-    tasks = reported_tasks(without_search(record))
+    """Return the tasks of a race that had slices, by label; without those of parts."""
+    tasks = reported_tasks(without_parts(record))
     return {task_label(record, task): task for task in tasks if task.slices is not None}
 
 

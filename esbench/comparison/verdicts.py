@@ -11,7 +11,7 @@ from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit
 from esbench.comparison.metrics import Percentile, min_effect
 from esbench.comparison.model import CompareOptions, Row, RowVerdict
-from esbench.comparison.preconditions import remarks, tasks_of, unless_errors
+from esbench.comparison.preconditions import tasks_of, unless_errors
 from esbench.comparison.reasons import (
     DIFFERS_FASTER,
     DIFFERS_SLOWER,
@@ -68,7 +68,7 @@ def _verdict(candidate: CandidateRow, fitted: Fit, p: float, rows: int, options:
         verdict = replace(to_settle(row, fitted, design, effect_ratio, rows), p=p)
     notes = [_WAITED] if verdict.word in (FASTER, SLOWER) and _waited_only(fitted, candidate.work) else []
     notes += [leaked.text] if leaked and verdict.reason is not leaked.reason else []
-    verdict = replace(verdict, remarks=(*notes, *remarks(design, row.metric, row.task)))
+    verdict = replace(verdict, remarks=(*notes, *candidate.remarks))
     return verdict if candidate.clusters is None else candidate.clusters.verdict(verdict)
 
 

@@ -13,6 +13,7 @@ from esbench.measure.schedule import rates
 from esbench.model import Challenge, Schedule, Task
 from esbench.race.options import RaceOptions
 from esbench.record.capacity import FoundCapacity, KnownCapacity
+from esbench.record.capacity_part import SEARCH
 from esbench.record.store import LAST, RaceStore
 from esbench.track.library import options_of
 from esbench.units import PERCENT, Rate, format_number
@@ -31,7 +32,7 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
         record = store.load(_newest(store, where) if race == LAST else race)
     except UsageError as error:
         raise UsageError(error.what, where=where, hint=error.hint) from None
-    search = record.capacity
+    search = SEARCH.kept_in(record)
     if search is None:
         raise UsageError(f"race {record.race_id} has searched for no capacity", where=where, hint=_ANY_SEARCH)
     if record.damage:
@@ -54,7 +55,8 @@ def known_capacity(store: RaceStore, race: str) -> KnownCapacity:
 def _newest(store: RaceStore, where: str) -> str:
     entries, _ = store.entries()
     for entry in entries:
-        if entry.capacity is not None and _has_rate(entry.capacity.found) and not entry.test_mode:
+        search = SEARCH.listed_in(entry)
+        if search is not None and _has_rate(search.found) and not entry.test_mode:
             return entry.race_id
     raise UsageError("no race has found a capacity", where=where, hint=_ANY_SEARCH)
 

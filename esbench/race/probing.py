@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from esbench.capacity.search import found_so_far, next_of, next_of_sides
 from esbench.errors import RaceError, UsageError, did_you_mean
@@ -31,6 +32,7 @@ from esbench.record.capacity import (
     beside_probe,
     holds,
 )
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import missed_target, requests_per_s
 from esbench.record.model import DRIVER_SUBJECTS, Check, CheckKind, TaskResult
 from esbench.units import Rate
@@ -104,9 +106,8 @@ class Probing(Steps):
         self._found = CapacitySearch(options.task, (), options.beside)
         self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective; none if it has its time
 
-    @property
-    def search(self) -> CapacitySearch:
-        return self._found
+    def parts(self) -> Mapping[str, Any]:
+        return {SEARCH.key: self._found}
 
     def chosen(self, challenge: Challenge) -> Challenge:
         """Return the challenge up to the task: the tasks that do something once or end with their documents, those

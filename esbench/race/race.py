@@ -41,6 +41,7 @@ from esbench.race.steps import PreparedRace, Steps
 from esbench.race.targets import ClusterTargets, FoundIndex, targets_of
 from esbench.race.telemetry_feed import TelemetryFeed, spans
 from esbench.race.track import RacedTrack
+from esbench.record.capacity_part import KNOWN
 from esbench.record.hidden import HiddenSecrets
 from esbench.record.host import driver_class, esbench_facts, host_class, host_facts
 from esbench.record.index_prefix import index_prefix
@@ -109,12 +110,12 @@ def run(
                 load = _Load(interrupts, pace, steps, prepared, recording, audience, telemetry, targets)
                 try:
                     for number, step in enumerate(steps.of(raced.challenge, prepared)):
-                        recording.keep_search(steps.search)
+                        recording.keep_parts(steps.parts())
                         reads.before(step)
                         load.run(number, step)
                         reads.after(step)
                 finally:
-                    recording.keep_search(steps.search)
+                    recording.keep_parts(steps.parts())
                 reads.ask()
             cluster.finish(recording, raced.track)
             recording.warn(*(said for each in targets for said in each.remember(raced.challenge.steps)))
@@ -406,7 +407,7 @@ def _first_record(
             *raced.warnings,
             *warnings,
         ),
-        capacity_of=raced.capacity,
+        parts={} if raced.capacity is None else {KNOWN.key: raced.capacity},
         load_hosts=load_hosts,
     )
 

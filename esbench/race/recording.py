@@ -11,7 +11,6 @@ from typing import Any
 from esbench.errors import RecordError
 from esbench.events.listeners import Listener
 from esbench.measure.tally import Second
-from esbench.record.capacity import CapacitySearch
 from esbench.record.model import ClusterFacts, CorpusFacts, DriverFacts, HostEvent, RaceRecord, TaskResult, time_text
 from esbench.record.readable import readable
 from esbench.record.series import SecondLine, TelemetryWriter, encode_second
@@ -77,9 +76,9 @@ class RecordWriter(Listener):
         )
         self.record = replace(self.record, tasks=tuple(tasks))
 
-    def keep_search(self, search: CapacitySearch | None) -> None:
-        """Add what a search for capacity has found so far; it is saved with the next step."""
-        self.record = replace(self.record, capacity=search)
+    def keep_parts(self, parts: Mapping[str, Any]) -> None:
+        """Add parts of features by their keys (record.parts), as they are so far; they are saved with the next step."""
+        self.record = replace(self.record, parts={**self.record.parts, **parts})
 
     def warn(self, *warnings: str) -> None:
         """Add warnings about the race as a whole, each once; they are saved with the next step."""

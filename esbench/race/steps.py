@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from esbench.events.listeners import Listener
 from esbench.load.coordinator import Coordinator
 from esbench.load.messages import Stock, Target
 from esbench.model import Challenge, Step
 from esbench.race.cluster import RaceTarget
-from esbench.record.capacity import CapacitySearch
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Steps(Listener):
         """True if the running step need not go on."""
         return False
 
-    @property
-    def search(self) -> CapacitySearch | None:
-        """The capacity search so far, as stored in the record; None if this race is not a search."""
-        return None
+    def parts(self) -> Mapping[str, Any]:
+        """Return what is kept in the record, by the keys of its parts (record.parts), as it is so far."""
+        return {}

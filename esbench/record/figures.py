@@ -29,6 +29,7 @@ from esbench.record.model import (
     TaskResult,
     Throughput,
 )
+from esbench.record.parts import is_only_tried
 from esbench.units import format_number
 
 HIGHER, LOWER, NEITHER = "higher", "lower", ""
@@ -160,10 +161,9 @@ def is_usable(task: TaskResult) -> bool:
 
 
 def judged_checks(record: RaceRecord, task: TaskResult) -> tuple[Check, ...]:
-    """Return the checks of a task, of a probe and of tasks beside it without those about their rates: a search tries
-    rates that are too high."""
-    is_probe = record.capacity is not None and task.name in record.capacity.probe_tasks
-    return tuple(check for check in task.checks if not (is_probe and check.subject == "rate"))
+    """Return the checks of a task; of one at a rate that was only tried without those about its rate."""
+    tried = is_only_tried(record, task.name)
+    return tuple(check for check in task.checks if not (tried and check.subject == "rate"))
 
 
 def requests_per_s(task: TaskResult) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import TypeVar
@@ -9,10 +10,11 @@ from typing import TypeVar
 import msgspec
 
 from esbench.model import DEFAULT_CLUSTER
-from esbench.record import capacity, model
+from esbench.record import model
+from esbench.record.parts import declared_parts, typed
 from esbench.record.secrets import Redactor
 
-Part = TypeVar("Part", model.RaceRecord, model.TaskResult, model.HostEvent)
+Shown = TypeVar("Shown", model.RaceRecord, model.TaskResult, model.HostEvent)
 
 _LEAST, _LEAST_OF_NUMBERS = 4, 8  # characters: shorter ones are in many other places, too
 # Names of what esbench itself writes: words of its own, histograms, times of day.
@@ -24,8 +26,15 @@ _OWN = frozenset(
         *("window", "throughput", "worker_health", "host_class", "drivers", "device", "session", "digest"),
     )
 )
-_KINDS = [kind for module in (capacity, model) for kind in vars(module).values() if isinstance(kind, type)]
-_NAMES = _OWN | {each.name for kind in _KINDS if is_dataclass(kind) for each in fields(kind)} | {DEFAULT_CLUSTER}
+
+
+def _names() -> frozenset[str]:
+    """Return the names of the fields of records, those of the parts of features included."""
+    parts = declared_parts()
+    modules = [model, *(sys.modules[part.kind.__module__] for part in parts.values())]
+    kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
+    found = {each.name for kind in kinds if is_dataclass(kind) for each in fields(kind)}
+    return _OWN | found | parts.keys() | {DEFAULT_CLUSTER}
 
 
 class HiddenSecrets:
@@ -37,21 +46,24 @@ class HiddenSecrets:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         found = [each for each in secrets if len(each) >= (_LEAST_OF_NUMBERS if each.isdigit() else _LEAST)]
         self._redactor = Redactor(found) if found else None
+        self._names = _names() if found else frozenset()
 
     def text(self, text: str) -> str:
         """Return a text without the secrets."""
         return text if self._redactor is None else self._redactor.known_hidden(text)
 
-    def part(self, part: Part) -> Part:
+    def part(self, part: Shown) -> Shown:
         """Return a record, or a part of one, without the secrets; words of esbench's own stay."""
         if self._redactor is None:
             return part
-        hidden = self._redactor.throughout(msgspec.to_builtins(part), _OWN, _NAMES)
-        return msgspec.convert(hidden, type(part))
+        hidden = self._redactor.throughout(msgspec.to_builtins(part), _OWN, self._names)
+        kept = msgspec.convert(hidden, type(part))
+        return typed(kept) if isinstance(kept, model.RaceRecord) else kept
 
     def lines(self, lines: bytes) -> bytes:
         """Return lines of JSON without the secrets."""
         if self._redactor is None or not self._redactor.knows_one_of(lines.decode()):
             return lines
-        hidden = (self._redactor.throughout(msgspec.json.decode(line), _OWN, _NAMES) for line in lines.splitlines())
+        read = map(msgspec.json.decode, lines.splitlines())
+        hidden = (self._redactor.throughout(line, _OWN, self._names) for line in read)
         return b"".join(msgspec.json.encode(line) + b"\n" for line in hidden)

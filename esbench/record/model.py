@@ -14,9 +14,9 @@ from enum import Enum
 from typing import Any, Literal, NotRequired, TypedDict
 
 from esbench.measure.slices import NS, SlicedTime, WholeTime
-from esbench.record.capacity import CapacitySearch, KnownCapacity
 
 SCHEMA = 9
+LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
 Subject = Literal["rate", "driver", "workers", "host", "replies", "warmup", "race"]
@@ -505,7 +505,6 @@ class RaceRecord:
     events: tuple[HostEvent, ...] = ()
     telemetry: Mapping[str, Any] = field(default_factory=dict)  # device -> what is kept of it
     failure: str | None = None
-    capacity: CapacitySearch | None = None  # of a race that searched for one
-    capacity_of: KnownCapacity | None = None  # of a race with target rates in percent of it
+    parts: Mapping[str, Any] = field(default_factory=dict)  # of features, keys of their own (record.parts)
     load_hosts: tuple[Mapping[str, Any], ...] = ()  # facts about each, as `environment`; none: esbench's own host
     damage: str = ""  # what of a stored race was changed since, as a sentence; never in race.json

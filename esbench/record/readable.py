@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from esbench.record.model import RaceRecord
+from esbench.record.parts import typed
 from esbench.record.store import decode_record, encode_record
 
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError)
@@ -47,7 +48,7 @@ def _can_be_read(record: RaceRecord) -> bool:
 def _record_of(document: dict[str, Any]) -> RaceRecord | None:
     """Return the record of a document; None if it cannot be read again."""
     try:
-        record = msgspec.convert(document, RaceRecord)
+        record = typed(msgspec.convert(document, RaceRecord))
     except _UNREADABLE:
         return None
     return record if _can_be_read(record) else None

@@ -21,9 +21,8 @@ from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
 from esbench.measure.tally import Second
-from esbench.record.model import PERCENTILES, RaceRecord, TaskResult
+from esbench.record.model import LONGEST_S, PERCENTILES, RaceRecord, TaskResult
 from esbench.record.reading import stored_lines
-from esbench.record.shapes import LONGEST_S
 
 BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import repeat
 from math import nan
 from typing import Any
 
 import msgspec
 
-from esbench.errors import UsageError
-from esbench.measure.objectives import parse_objective
-from esbench.record.capacity import CapacitySearch, FoundCapacity, SeenProbe
-from esbench.record.model import ClusterFacts, RaceRecord, TaskResult
+from esbench.record.model import LONGEST_S, ClusterFacts, RaceRecord, TaskResult
+from esbench.record.parts import check_parts
 
-LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
 _FAR = 1e15
 _TIMES = ("latency_ms", "service_time_ms", "client_wait_ms", "driver_lag_ms", "schedule_lag_ms")
-_MISFIT = "the search for a capacity does not fit its objectives"
 
 
 @dataclass(frozen=True)
@@ -109,8 +104,7 @@ def check_record(record: RaceRecord) -> None:
     msgspec.convert(record.telemetry, dict[str, _Device])
     for cluster in record.clusters.values():
         _check_cluster(cluster)
-    if record.capacity is not None:
-        _check_search(record.capacity)
+    check_parts(record)
     for task in record.tasks:
         if task.loop not in ("open", "closed"):
             raise ValueError(f'the loop of task "{task.name}" is neither open nor closed')
@@ -119,32 +113,6 @@ def check_record(record: RaceRecord) -> None:
         _check_telemetry(task.telemetry)
         if max(abs(task.window.start_s), abs(task.window.end_s)) > LONGEST_S:
             raise ValueError(f'the window of task "{task.name}" lasts too long')
-
-
-def check_found(objectives: Sequence[str], found: FoundCapacity | None) -> None:
-    """Raise ValueError unless the objectives of a search can be parsed, and what it has found fits them."""
-    try:
-        for text in objectives:
-            parse_objective(text)
-    except UsageError as error:
-        raise ValueError(f"the search for a capacity: {error}") from error
-    number = len(objectives)
-    if found and (found.binding not in range(number) or len(found.curves) not in (0, number)):
-        raise ValueError(_MISFIT)
-
-
-def _check_search(search: CapacitySearch) -> None:
-    check_found(search.objectives, search.found)
-    number, most_late = len(search.objectives), search.terms.most_late if search.terms else ()
-    fits = len(most_late) == number if search.terms else not search.probes
-    fits = fits and all(0 < most < 1 for most in most_late) and all(map(_fits, search.probes, repeat(number)))
-    if not fits:
-        raise ValueError(_MISFIT)
-
-
-def _fits(seen: SeenProbe, objectives: int) -> bool:
-    fits = len(seen.counts) == objectives and all(len(counts.due) == len(counts.late) for counts in seen.counts)
-    return fits and 0 < seen.probe.measured_s <= LONGEST_S
 
 
 def _check_cluster(cluster: ClusterFacts) -> None:

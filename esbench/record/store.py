@@ -30,14 +30,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from esbench.errors import FREE_SPACE, RecordError, UsageError, did_you_mean, nearest
-from esbench.record.capacity import FoundCapacity
 from esbench.record.hidden import HiddenSecrets
 from esbench.record.locks import is_running
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
+from esbench.record.parts import decoded_entries, decoded_parts, with_parts_as_keys
 from esbench.record.private import open_private, private_folder, process_name
 from esbench.record.reading import check_nesting, read_stored, reading
 from esbench.record.secrets import redact
-from esbench.record.shapes import check_found, check_record
+from esbench.record.shapes import check_record
 from esbench.record.sums import UNSEALED, changes, damage_text, is_as_sealed, sealed, sum_of
 
 T = TypeVar("T")
@@ -81,16 +81,6 @@ class ClusterEntry:
 
 
 @dataclass(frozen=True)
-class SearchEntry:
-    """The result of a search for a capacity, of its whole the part that lists show."""
-
-    task: str
-    objectives: tuple[str, ...]
-    beside: Mapping[str, float] = field(default_factory=dict)
-    found: FoundCapacity | None = None
-
-
-@dataclass(frozen=True)
 class RaceEntry:
     """The part of a race record that lists show: it is read without building the rest."""
 
@@ -106,14 +96,13 @@ class RaceEntry:
     session: Session | None = None
     test_mode: bool = False
     clusters: Mapping[str, ClusterEntry] = field(default_factory=dict)
-    capacity: SearchEntry | None = None
+    parts: Mapping[str, Any] = field(default_factory=dict)  # as of RaceRecord, as much as lists show of them
     damage: str = ""  # as of RaceRecord; of race.json alone
 
 
-# Keys that move to separate files if race.json would be too long: all that lists can do without.
-_MAY_MOVE = {each.name for each in fields(RaceRecord)} - {
-    each.name for each in fields(RaceEntry) if each.name not in ("track_params", "user_tags", "clusters", "capacity")
-}
+# Keys that stay in race.json, however long it is; all others lists can do without.
+_STAYS = {each.name for each in fields(RaceEntry)} - {"track_params", "user_tags", "clusters"} | {"elsewhere", "sums"}
+_KEY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -293,8 +282,7 @@ class RaceStore:
                     payload = read_stored(file)
                     damage = _decode(payload, _Files).damage(payload, race_id)
                     entry = replace(_decode(payload, RaceEntry), race_id=race_id, damage=damage)
-                    if entry.capacity is not None:
-                        check_found(entry.capacity.objectives, entry.capacity.found)
+                    entry = replace(entry, parts=decoded_entries(payload))
             except RecordError as error:
                 damaged.append(DamagedRace(race_id, str(error), _modified_at(file)))
                 continue
@@ -416,7 +404,7 @@ def _encode_below(most_bytes: int, record: RaceRecord, sums: Mapping[str, str]) 
     payload = _sealed(document, sums)
     if len(payload) <= most_bytes:
         return payload, {}
-    lengths = {key: len(_json(document[key])) for key in _MAY_MOVE & document.keys()}
+    lengths = {key: len(_json(document[key])) for key in document.keys() - _STAYS}
     moved: dict[str, bytes] = {}
     for key in sorted(lengths, key=lambda key: -lengths[key]):
         moved[key] = msgspec.json.encode(document.pop(key))
@@ -434,7 +422,7 @@ def _sealed(document: Mapping[str, Any], sums: Mapping[str, str]) -> bytes:
 
 def _builtins(record: RaceRecord) -> dict[str, Any]:
     document: dict[str, Any] = _finite(msgspec.to_builtins(_redacted(record)))
-    return document
+    return with_parts_as_keys(document)
 
 
 def _redacted(record: RaceRecord) -> RaceRecord:
@@ -461,7 +449,7 @@ def _file_of(key: str, record_file: Path) -> Path:
 def decode_record(payload: bytes) -> RaceRecord:
     """Decode a race.json of `encode_record`. Raises ValueError unless it is a record of this schema or an earlier
     one."""
-    record = _decode(payload, RaceRecord)
+    record = replace(_decode(payload, RaceRecord), parts=decoded_parts(payload))
     check_record(record)
     return record
 
@@ -491,7 +479,7 @@ class _Files:
     @property
     def moved(self) -> tuple[str, ...]:
         """The keys that were moved to further files."""
-        return tuple(key for key in self.elsewhere if key in _MAY_MOVE)
+        return tuple(key for key in self.elsewhere if key not in _STAYS and _KEY.fullmatch(key))
 
     def damage(self, payload: bytes, race_id: str, folder: Path | None = None) -> str:
         """Return what was changed of race.json (`payload`) and, if it has ended, of the race's other files in `folder`;

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from esbench.measure.objectives import parse_objective
 from esbench.model import Objective
 from esbench.record.capacity import CLEARLY, CapacitySearch, FoundCapacity, SeenProbe, beside_probe
+from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import Notice, known, missed_target
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.report.capacity_signs import SignOfLimit, signs_of_limit
@@ -117,7 +118,7 @@ def watched(probes: Sequence[JudgedProbe]) -> list[TaskResult]:
 
 def search_of(record: RaceRecord) -> ShownSearch | None:
     """Return the search of a race; None if it did not search for a capacity."""
-    search = record.capacity
+    search = SEARCH.kept_in(record)
     if search is None:
         return None
     objectives, tasks = tuple(map(parse_objective, search.objectives)), {task.name: task for task in record.tasks}

@@ -10,7 +10,7 @@ from esbench.errors import RecordError
 from esbench.record.figures import Notice
 from esbench.record.sessions import RaceSession
 from esbench.record.store import DamagedRace, RaceEntry
-from esbench.report.capacity import found_text
+from esbench.report.parts import part_columns
 from esbench.report.race_summary import to_the_second
 from esbench.report.table_model import ColumnOf, ReportDocument, table_of
 from esbench.units import format_bytes
@@ -27,13 +27,6 @@ def _session(entry: RaceEntry) -> str:
     return " ".join([entry.session.id, *filter(None, place)])
 
 
-def _capacity(entry: RaceEntry) -> str:
-    if entry.capacity is None:
-        return ""
-    found = entry.capacity.found
-    return "the search has not ended" if found is None else found_text(entry.capacity, found)
-
-
 _RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (
     ColumnOf("Race ID", "race_id", read=lambda entry: entry.race_id),
     ColumnOf("Started", "started", read=lambda entry: to_the_second(entry.started_at)),
@@ -45,18 +38,16 @@ _RACE_COLUMNS: tuple[ColumnOf[RaceEntry], ...] = (
     ColumnOf("Session", "session", below=True, read=_session),
     ColumnOf("Tags", "tags", below=True, read=lambda entry: entry.user_tags),
 )
-_CAPACITY: ColumnOf[RaceEntry] = ColumnOf("Capacity", "capacity", below=True, read=_capacity)
 
 
 def race_list(entries: Sequence[RaceEntry], damaged: Sequence[DamagedRace]) -> ReportDocument:
     """Return the list of races; damaged ones are named in notices.
 
-    If one of them searched for a capacity, a further column says what was found.
+    Parts of features that one of them has are further columns.
     """
     changed = [Notice(entry.damage) for entry in entries if entry.damage]
     notices = (*changed, *(Notice(f"race {race.race_id} is left out: {race.reason}") for race in damaged))
-    columns = (*_RACE_COLUMNS, _CAPACITY) if any(entry.capacity for entry in entries) else _RACE_COLUMNS
-    return ReportDocument(table_of(columns, entries), notices=notices)
+    return ReportDocument(table_of((*_RACE_COLUMNS, *part_columns(entries)), entries), notices=notices)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 from esbench.record.figures import Consequence, Figure, Notice, figures, notices, returned_numbers, task_label
 from esbench.record.model import RaceRecord
-from esbench.report.capacity import ShownSearch, capacity_notices, overview, search_of, sentence
-from esbench.report.capacity_tables import probes_table, search_sections
 from esbench.report.device_tables import disk_usage, hot_threads, ingest_pipelines
+from esbench.report.parts import ShownPart, shown_part
 from esbench.report.race_sentence import race_sentence
 from esbench.report.table_model import (
     Cell,
@@ -43,22 +42,23 @@ _COLUMNS = (
 def summary(record: RaceRecord) -> ReportDocument:
     """Return a race's summary: its facts, Rally's table (Metric, Task, Value, Unit), notices, and further tables.
 
-    That of a search for a capacity begins with the result, and has the tables of the search first.
+    That of a race with a part that reports show begins with its result, and has its tables first.
     """
-    if (shown := search_of(record)) is not None:
+    if (found := shown_part(record)) is not None:
+        key, shown = found
         return ReportDocument(
             table_of(_COLUMNS, figures(record)),
             race_facts(record),
-            (*capacity_notices(shown), *notices(record), *load_notice(record)),
+            (*shown.notices(), *notices(record), *load_notice(record)),
             (
-                Section("Probes", probes_table(shown)),
-                *search_sections(record, shown),
+                shown.main(),
+                *shown.sections(),
                 *by_load_host(record),
                 *servers(record),
                 *_of_devices(record),
             ),
-            sentence(shown),
-            {"capacity": overview(shown)},
+            shown.sentence(),
+            {key: shown.overview()},
         )
     return ReportDocument(
         table_of(_COLUMNS, figures(record)),
@@ -72,11 +72,11 @@ def short_summary(record: RaceRecord) -> ReportDocument:
     """Return a race's summary for the screen: its result in a sentence, its facts, a line for each task, notices, and
     the main further tables.
 
-    A search for a capacity has its probes for its tasks.
+    A race with a part that reports show has the main table of that part in place of its tasks.
     """
     more = Notice(f"esbench show {record.race_id} --all prints every figure of the tasks and the cluster", note=True)
-    if (shown := search_of(record)) is not None:
-        return _short_search(record, shown, more)
+    if (found := shown_part(record)) is not None:
+        return _short_part(record, found[1], more)
     swept = sweeps(record)
     return ReportDocument(
         task_lines(record),
@@ -95,13 +95,13 @@ def short_summary(record: RaceRecord) -> ReportDocument:
     )
 
 
-def _short_search(record: RaceRecord, shown: ShownSearch, more: Notice) -> ReportDocument:
+def _short_part(record: RaceRecord, shown: ShownPart, more: Notice) -> ReportDocument:
     return ReportDocument(
-        probes_table(shown),
+        shown.main().table,
         race_facts(record),
-        (*capacity_notices(shown), *_by_remedy(record), more),
-        (*search_sections(record, shown), *_of_devices(record)),
-        sentence(shown),
+        (*shown.notices(), *_by_remedy(record), more),
+        (*shown.sections(), *_of_devices(record)),
+        shown.sentence(),
     )
 
 

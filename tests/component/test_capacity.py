@@ -12,6 +12,7 @@ from racing import Outcome, Races, press_ctrl_c, wait_until
 
 from esbench.null_server import NullServer
 from esbench.record.capacity import CapacitySearch
+from esbench.record.capacity_part import SEARCH
 
 OF_READS = ("--task=paced", "--test-mode", "--telemetry=none", "--workers=1")
 P99, ERRORS = "--objective=p99<100ms", "--objective=errors<1%"
@@ -37,7 +38,7 @@ def searched(races: Races, server: NullServer, *arguments: str) -> Outcome:
 
 
 def search_of(races: Races) -> CapacitySearch:
-    search = races.record().capacity
+    search = SEARCH.kept_in(races.record())
     assert search is not None
     return search
 

@@ -14,6 +14,8 @@ import duels
 from compared_sides import TURNS, docs_per_s, scaled, seconds_of, side
 from html_pages import second
 from races import golden_race, keep
+from reasons import searches
+from searches import usual
 from sliced_sides import Drawn
 from sliced_sides import rounds as levels
 
@@ -27,7 +29,7 @@ from esbench.record.sessions import RaceSession, SessionRace, SessionSide
 from esbench.record.store import RaceStore
 from esbench.report.comparison import comparison
 from esbench.report.lists import race_list, session_list
-from esbench.report.race_summary import summary
+from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import render
 from esbench.report.table_model import ReportDocument
 
@@ -44,12 +46,16 @@ def outputs() -> Iterator[tuple[str, str]]:
     record = golden_race()
     race = race_page(record, [second(number, 1, 2, 3) for number in range(5)], ())
     yield "race-page.txt", _words(race)
+    yield "search-page.txt", _words(race_page(usual(), (), ()))
     yield "duel-page.txt", _words(comparison_page(_duel()))
     yield "telemetry.txt", _printed("list", "telemetry")
 
 
 def _documents() -> Iterator[tuple[str, ReportDocument]]:
     yield "race", summary(golden_race())
+    yield "search", summary(usual())
+    yield "short-search", short_summary(usual())
+    yield "searches", comparison(searches())
     yield "rounds", comparison(_rounds())
     yield "duel", comparison(_duel())
     yield "slices", comparison(_slices())
@@ -58,6 +64,8 @@ def _documents() -> Iterator[tuple[str, ReportDocument]]:
             started_at = f"2026-11-21T1{number}:00:00+00:00"
             keep(Path(home), golden_race(race_id=f"race-{number}", started_at=started_at, status=status))
         yield "races", race_list(*RaceStore(Path(home)).entries())
+        keep(Path(home), usual(race_id="race-3"))
+        yield "races-and-search", race_list(*RaceStore(Path(home)).entries())
     yield "sessions", session_list([_session()])
 
 

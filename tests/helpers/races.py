@@ -10,6 +10,7 @@ from typing import Any
 from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
 from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.record.capacity_part import SEARCH
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
@@ -22,7 +23,7 @@ def golden_race(**changes: Any) -> RaceRecord:
     capacity: one of its tasks was raced in slices, two have objectives, and one was shared by two load hosts."""
     record = decode_record(GOLDEN.read_bytes())
     tasks = tuple(replace(task, slices=None, objectives=(), host_shares=()) for task in record.tasks)
-    return replace(record, **{"tasks": tasks, "load_hosts": (), "capacity": None, **changes})
+    return replace(with_search(record, None), **{"tasks": tasks, "load_hosts": (), **changes})
 
 
 def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise", task: str = "") -> RaceRecord:
@@ -32,7 +33,20 @@ def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise
     probe = SeenProbe(Probe(rate_per_s, 30.0, "near"), (counts,), 36.0, task=record.tasks[0].name)
     name = task or record.tasks[0].operation
     terms = SearchTerms((0.01,), closed_per_s=2 * rate_per_s)
-    return replace(record, capacity=CapacitySearch(name, ("p99 < 50 ms",), {}, terms, (probe,), found))
+    return with_search(record, CapacitySearch(name, ("p99 < 50 ms",), {}, terms, (probe,), found))
+
+
+def with_search(record: RaceRecord, search: CapacitySearch | None) -> RaceRecord:
+    """The race with this search for a capacity, or without one."""
+    others = {key: part for key, part in record.parts.items() if key != SEARCH.key}
+    return replace(record, parts=others if search is None else {SEARCH.key: search, **others})
+
+
+def kept_search(record: RaceRecord) -> CapacitySearch:
+    """The search for a capacity of a race that has one."""
+    search = SEARCH.kept_in(record)
+    assert search is not None
+    return search
 
 
 def task_of(record: RaceRecord, name: str) -> TaskResult:

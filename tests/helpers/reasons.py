@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from compared_sides import ALONE, OPEN, TURNS, docs_per_s, latencies, line, scaled, seconds_of, side, usable
-from races import golden_race, search_of, task_of, with_task
+from races import golden_race, kept_search, search_of, task_of, with_search, with_task
 from sliced_sides import CLOSED, LENGTH_S, NOISE, Drawn, Level, flat, long_requests, rounds
 
 from esbench.comparison.compare import compare
@@ -157,7 +157,7 @@ def _missing() -> Comparison:
     return compare(_only(ours, "bulk", "get-by-id"), [lacking], CompareOptions(seconds=seconds_of, allow=("tasks",)))
 
 
-def _searches() -> Comparison:
+def searches() -> Comparison:
     """Two sides that searched for a capacity, one of which found none in one of its races."""
 
     def of(name: str) -> Side:
@@ -165,8 +165,8 @@ def _searches() -> Comparison:
         return replace(found, records=tuple(search_of(record, 1000.0) for record in found.records))
 
     theirs = of("contender")
-    nothing = replace(theirs.records[1].capacity, found=None)  # type: ignore[type-var]
-    records = (theirs.records[0], replace(theirs.records[1], capacity=nothing), *theirs.records[2:])
+    nothing = with_search(theirs.records[1], replace(kept_search(theirs.records[1]), found=None))
+    records = (theirs.records[0], nothing, *theirs.records[2:])
     return compare(of("baseline"), [replace(theirs, records=records)], CompareOptions(seconds=seconds_of))
 
 
@@ -240,7 +240,7 @@ COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
         [{"loop": "open", "target_rate_per_s": 9.0, "latency_ms": {"p50": 1.0}}] * 4,
         allow=("loop", "target rate", "schedule"),
     ),
-    "no-capacity": _searches,
+    "no-capacity": searches,
     "not-comparable": lambda: _bulk(docs_per_s(scaled(24000)), host_class="4 cores"),
     "other-hosts": lambda: _by(1.3, baseline=_cluster("10.0.0.1:9200"), contender=_cluster("10.0.0.2:9200")),
     "other-documents": _other_documents,

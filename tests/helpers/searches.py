@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from races import golden_race, task_of
+from races import golden_race, task_of, with_search
 
 from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
 from esbench.record.model import Check, NodeFacts, RaceRecord, TaskResult, Throughput, Window
@@ -80,7 +80,7 @@ def searched(
     clusters = golden_race().clusters
     (cluster,) = clusters.values()
     node = NodeFacts("node-0", cluster.version, processors=16)
-    record = golden_race(tasks=tuple(probes.values()), capacity=search, warnings=())
+    record = with_search(golden_race(tasks=tuple(probes.values()), warnings=()), search)
     return replace(record, clusters={"default": replace(cluster, nodes=(node,))}, **changes)
 
 

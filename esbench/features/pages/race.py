@@ -9,7 +9,6 @@ from typing import Any
 
 from bokeh.models.annotations import Span
 
-from esbench.features.pages.capacity import search_charts
 from esbench.features.pages.charts import BLUE, GREEN, GREY, PURPLE, curves_chart, shared_cursor
 from esbench.features.pages.page import Chart, render, render_charts, render_page
 from esbench.features.pages.settings import settings
@@ -29,9 +28,8 @@ from esbench.measure.measures import CLIENT_WAIT, DRIVER_LAG, LATENCY, SERVICE_T
 from esbench.record.figures import reported_tasks, task_label
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, Series, by_task
-from esbench.report.capacity import ShownSearch, search_of
-from esbench.report.capacity_tables import objectives_section, probes_table, servers_section, signs_section
 from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_time, percentile_curve
+from esbench.report.parts import ShownPart, shown_part
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, Section, table_of, time_cell
 from esbench.report.task_tables import by_load_host, objectives, servers
@@ -65,7 +63,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
 
     `anchor` is that of the charts; None for `drawn` leaves them out.
     """
-    tasks, shown = reported_tasks(record), search_of(record)
+    tasks, found = reported_tasks(record), shown_part(record)
     return render(
         "race.html.j2",
         what=_what(record),
@@ -74,7 +72,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
         labels=[task_label(record, task) for task in tasks],
         tasks=table_of(_task_columns(record), tasks),
         sections=(*objectives(record), *by_load_host(record), *servers(record)),
-        search=_search_sections(record, shown) if shown else (),
+        result=_sections(found[1]) if found else (),
         document=summary(record),
         settings=settings(record),
         drawn=drawn,
@@ -88,28 +86,23 @@ def race_charts(
     """Return the charts of the whole race and a section for each task, `anchor`-0, `anchor`-1 and so on, as HTML; and
     the JavaScript that draws them.
 
-    Those of a search for a capacity stand first, with its tables.
+    Those of a part that reports show stand first, with its tables.
     """
-    tasks, cursor, shown = reported_tasks(record), shared_cursor(), search_of(record)
+    tasks, cursor, found = reported_tasks(record), shared_cursor(), shown_part(record)
     timed = _over_time(tasks, seconds)
     return render_charts(
         "race_charts.html.j2",
-        search=list(search_charts(shown)) if shown else (),
-        search_sections=_search_sections(record, shown) if shown else (),
+        title=found[1].title if found else "",
+        result=list(found[1].charts()) if found else (),
+        result_sections=_sections(found[1]) if found else (),
         whole=list(_whole_race(tasks, timed, telemetry, cursor)),
         tasks=[_task_charts(record, task, timed.get(task.name), cursor) for task in tasks],
         anchor=anchor,
     )
 
 
-def _search_sections(record: RaceRecord, shown: ShownSearch) -> tuple[Section, ...]:
-    """Return the tables of a search; a chart shows its curve."""
-    return (
-        Section("Probes", probes_table(shown)),
-        *objectives_section(shown),
-        *signs_section(shown),
-        *servers_section(record, shown),
-    )
+def _sections(shown: ShownPart) -> tuple[Section, ...]:
+    return (shown.main(), *shown.sections_of_page())
 
 
 def _what(record: RaceRecord) -> str:

@@ -15,7 +15,7 @@ from esbench.record.figures import (
     task_label,
 )
 from esbench.record.model import DRIVER_SUBJECTS, RaceRecord, Subject, TaskResult
-from esbench.report.capacity import ShownSearch, search_of, sentence
+from esbench.report.parts import shown_part
 from esbench.report.race_summary import race_facts
 from esbench.report.table_model import Column
 from esbench.report.text import cell_text
@@ -35,18 +35,18 @@ class Sentence:
 
 def sentences(record: RaceRecord) -> Iterator[Sentence]:
     """Yield the verdict's sentences in order: status, unusable figures (if any), target rates, objectives (if any),
-    errors, the driver. The result of a search for capacity stands for target rates.
+    errors, the driver. The result of a part that reports show stands for target rates.
 
     Without a task there is nothing to say about rates, errors and the driver.
     """
-    tasks, shown = reported_tasks(record), search_of(record)
+    tasks, shown = reported_tasks(record), shown_part(record)
     yield _status(record)
     if not tasks:
         yield Sentence("", "No task was measured.")
         return
     if unusable := [task for task in tasks if any(check.level == "unusable" for check in judged_checks(record, task))]:
         yield Sentence("bad", "Some figures must not be used:", _names(record, unusable))
-    yield _rates(record, tasks) if shown is None else _searched(shown)
+    yield _rates(record, tasks) if shown is None else Sentence(shown[1].level, f"{shown[1].sentence()}.")
     yield from _objectives(record)
     yield _errors(tasks)
     yield _driver(record, tasks)
@@ -60,12 +60,6 @@ def _status(record: RaceRecord) -> Sentence:
     if record.test_mode:
         return Sentence("warning", "The race is a test.", "Its figures mean nothing: too small, too short.")
     return Sentence("good", "The race is complete.")
-
-
-def _searched(shown: ShownSearch) -> Sentence:
-    found = shown.found
-    level = "good" if found and found.was_found else "bad" if found and found.why == "no rate" else "warning"
-    return Sentence(level, f"{sentence(shown)}.")
 
 
 def _rates(record: RaceRecord, tasks: Sequence[TaskResult]) -> Sentence:

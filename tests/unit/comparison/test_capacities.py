@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from compared_sides import v1
-from races import golden_race, task_of
+from races import golden_race, kept_search, task_of, with_search
 
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
@@ -43,7 +43,7 @@ def search(race_id: str, found: FoundCapacity | None, sliced: bool = False, **as
     )
     probe = SeenProbe(Probe(500.0, 30.0, "near"), (LateCounts(500.0, (100,), (1,)),), 36.0, task=name)
     asked = {"objectives": ("p99<50ms",), **asked}
-    return replace(golden, tasks=tasks, capacity=CapacitySearch(TASK, probes=(probe,), found=found, **asked))
+    return with_search(replace(golden, tasks=tasks), CapacitySearch(TASK, probes=(probe,), found=found, **asked))
 
 
 def rounds(name: str, founds: Sequence[FoundCapacity | None], places: Sequence[int], sliced: bool = False) -> Side:
@@ -228,8 +228,7 @@ def test_other_questions_are_not_comparable(asked: dict[str, Any], key: str) -> 
 
 def test_searches_of_other_tasks_have_no_row() -> None:
     other = search("b", precise(1200.0))
-    assert other.capacity is not None
-    found = singles(search("a", precise(1000.0)), replace(other, capacity=replace(other.capacity, task="search")))
+    found = singles(search("a", precise(1000.0)), with_search(other, replace(kept_search(other), task="search")))
     assert not any(row.metric == "Capacity" for row in found.rows)
     assert "searched task" in {each.key for each in found.differences if each.forbids}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from races import golden_race, keep, search_of
+from races import golden_race, keep, kept_search, search_of, with_search
 
 from esbench.errors import UsageError
 from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task
@@ -51,12 +51,10 @@ def test_last_is_the_newest_race_that_has_found_a_rate(tmp_path: Path) -> None:
     keep_search(tmp_path, "old", 1)
     keep_search(tmp_path, "newer", 2)
     keep_search(tmp_path, "none", 3, rate_per_s=0.0, why="no rate")
-    keep(tmp_path, replace(keep_search(tmp_path, "running", 4), race_id="begun", capacity=None))
-    found = RaceStore(tmp_path).load("running").capacity
-    assert found is not None
-    RaceStore(tmp_path).folder("running").save(
-        golden_race(race_id="running", started_at="2026-11-04T00:00:00Z", capacity=replace(found, found=None))
-    )
+    keep(tmp_path, with_search(replace(keep_search(tmp_path, "running", 4), race_id="begun"), None))
+    found = kept_search(RaceStore(tmp_path).load("running"))
+    running = golden_race(race_id="running", started_at="2026-11-04T00:00:00Z")
+    RaceStore(tmp_path).folder("running").save(with_search(running, replace(found, found=None)))
     assert known_capacity(RaceStore(tmp_path), "last").race_id == "newer"
 
 
@@ -73,11 +71,8 @@ def test_last_is_the_newest_race_that_has_found_a_rate(tmp_path: Path) -> None:
 def test_a_race_without_a_capacity_is_refused_in_one_line(tmp_path: Path, race: str, message: str) -> None:
     keep(tmp_path, golden_race(race_id="plain"))
     hopeless = keep_search(tmp_path, "hopeless", rate_per_s=0.0, why="no rate", task="bulk-load")
-    assert hopeless.capacity is not None
-    keep(
-        tmp_path,
-        replace(hopeless, race_id="unended", status="cancelled", capacity=replace(hopeless.capacity, found=None)),
-    )
+    unended = replace(kept_search(hopeless), found=None)
+    keep(tmp_path, with_search(replace(hopeless, race_id="unended", status="cancelled"), unended))
     with pytest.raises(UsageError) as caught:
         known_capacity(RaceStore(tmp_path), race)
     assert message in str(caught.value)
@@ -89,9 +84,8 @@ def test_of_a_search_without_an_estimate_the_rate_that_held_is_the_least(
     tmp_path: Path, high_per_s: float, why: str
 ) -> None:
     record = keep_search(tmp_path, "bounds")
-    assert record.capacity is not None
     found = FoundCapacity("out of time", 500.0, 500.0, high_per_s)
-    RaceStore(tmp_path).folder("bounds").save(replace(record, capacity=replace(record.capacity, found=found)))
+    RaceStore(tmp_path).folder("bounds").save(with_search(record, replace(kept_search(record), found=found)))
     known = known_capacity(RaceStore(tmp_path), "bounds")
     assert (known.rate_per_s, known.why) == (500.0, why)
 

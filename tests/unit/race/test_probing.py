@@ -77,7 +77,7 @@ def result(task: Task, units: int = 1, seconds: float = 30.0, **changes: Any) ->
 def seen(search: Search) -> SeenProbe:
     """What the last probe has shown; the search goes on to its next one."""
     search.next()
-    return search.probing.search.probes[-1]
+    return search.probing.parts()["capacity"].probes[-1]
 
 
 PROBE = Probe(100.0, 30.0, "bracket")
@@ -115,7 +115,7 @@ def test_a_probe_ends_when_it_is_certain_but_not_the_one_that_holds_the_result()
     assert search.probing.enough()
     search.end(step, seconds=6.0)
     held = search.next()
-    assert search.probing.search.probes[-1].cut_short
+    assert search.probing.parts()["capacity"].probes[-1].cut_short
     search.second(held, 0, 3000, 0)
     assert not search.probing.enough()
     search.end(held)
@@ -203,12 +203,12 @@ def test_a_result_is_kept_while_it_is_held() -> None:
     found = []
     for late in (0, 100, 20, 0):
         step = search.next()
-        found.append(search.probing.search.found)
+        found.append(search.probing.parts()["capacity"].found)
         for number in range(30):
             search.second(step, number, 100, 100 - late)
         search.end(step, seconds=120.0 if step.tasks[0].time_period_s == 120.0 else 30.0)
     search.next()
-    found.append(search.probing.search.found)
+    found.append(search.probing.parts()["capacity"].found)
     assert [each and (each.why, each.low_per_s, each.high_per_s) for each in found] == [
         *(None, None),
         ("cliff", 100.0, 104.0),
@@ -266,7 +266,7 @@ def own_objectives(*objectives: str) -> Probing:
 
 def test_objectives_of_a_track_that_a_search_cannot_use_are_left_out() -> None:
     probing = own_objectives("p99<50ms", "mean<5ms", "throughput>=1000", "errors<=0%", "errors<1%")
-    assert probing.search.objectives == ("p99 < 50 ms", "errors < 1 %")
+    assert probing.parts()["capacity"].objectives == ("p99 < 50 ms", "errors < 1 %")
     no_share = "is left out: it counts no requests, and a search for capacity does"
     assert probing.warnings == (
         f'task "get": "mean < 5 ms" {no_share}',

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bokeh.models import Legend
 from html_pages import loads, text_of
-from races import golden_race, keep
+from races import golden_race, keep, kept_search, with_search
 from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, searched, task, usual
 
 from esbench.capacity.curve import fit
@@ -166,9 +166,8 @@ def test_a_search_that_has_not_ended_says_how_far_it_came(rates: dict[float, tup
 
 def test_tasks_beside_it_and_all_objectives_are_in_the_sentence() -> None:
     record = usual()
-    assert record.capacity is not None
-    search = replace(record.capacity, beside={"bulk": 20.0})
-    text = sentence(shown_of(replace(record, capacity=search)))
+    search = replace(kept_search(record), beside={"bulk": 20.0})
+    text = sentence(shown_of(with_search(record, search)))
     assert text.startswith("get-by-id (beside bulk at 20/s) carries 4,210/s")
     assert " with p99 < 50 ms and errors < 0.1 % (4,050 to 810); at 839/s" in said(
         replace(PRECISE, high_per_s=810.0), P99, ERRORS
@@ -384,12 +383,11 @@ def test_drift_and_a_rate_that_was_not_held_for_long_are_warnings() -> None:
 def test_tasks_beside_a_probe_that_held_must_have_reached_their_rates() -> None:
     held, missed = probe(800.0, 0.0), probe(839.0, 0.6)
     record = searched(None, {held: task(held, 9.0), missed: task(missed, 900.0)})
-    assert record.capacity is not None
     beside = tuple(
         replace(task(seen, 9.0, checks=(OVERLOADED,)), name=f"insert beside {seen.task}") for seen in (held, missed)
     )
-    search = replace(record.capacity, beside={"insert": 200.0})
-    record = replace(record, capacity=search, tasks=(*record.tasks, *beside))
+    search = replace(kept_search(record), beside={"insert": 200.0})
+    record = replace(with_search(record, search), tasks=(*record.tasks, *beside))
     assert [notice.text for notice in capacity_notices(shown_of(record))] == [
         "800/s held, but insert did not reach its rate"
     ]
@@ -423,7 +421,7 @@ def test_a_rate_that_a_probe_did_not_reach_is_no_fault_of_the_race() -> None:
     record = usual()
     assert failed_checks(record) == ""
     assert not any(OVERLOADED.message in notice.text for notice in summary(record).notices)
-    other = replace(record, capacity=None)
+    other = with_search(record, None)
     assert failed_checks(other) == "target-rate (get-by-id@6000, get-by-id@4600)"
 
 
@@ -459,7 +457,7 @@ def test_the_chart_of_latency_has_every_objective() -> None:
 )
 def test_every_end_can_be_shown_and_stored(found: FoundCapacity | None) -> None:
     record = decode_record(encode_record(usual(found)))
-    assert record.capacity == usual(found).capacity
+    assert kept_search(record) == kept_search(usual(found))
     nothing = searched(found, {})
     for each in (record, nothing, replace(record, tasks=())):
         for document in (summary(each), short_summary(each)):
@@ -490,8 +488,7 @@ def test_the_curve_of_a_record_is_the_one_that_was_fitted() -> None:
 )
 def test_a_search_that_does_not_fit_its_objectives_is_no_record(changes: dict[str, Any]) -> None:
     record = usual()
-    assert record.capacity is not None
-    broken = replace(record, capacity=replace(record.capacity, **changes))
+    broken = with_search(record, replace(kept_search(record), **changes))
     with pytest.raises(ValueError, match="search for a capacity"):
         decode_record(encode_record(broken))
 
@@ -500,7 +497,7 @@ def test_commands_show_list_and_export_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ESBENCH_HOME", str(tmp_path))
-    keep(tmp_path, replace(golden_race(race_id="plain"), capacity=None))
+    keep(tmp_path, golden_race(race_id="plain"))
 
     def printed(*words: str) -> str:
         assert run(words) == 0

@@ -1,0 +1,151 @@
+"""The parts of a record that features keep: keys of race.json of which the record itself knows nothing.
+
+PARTS says where each is declared. A key that is neither the record's own nor declared, since its feature is absent, is
+kept as it was read, and saved again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from esbench.record.model import RaceRecord
+
+T = TypeVar("T")
+RecordT = TypeVar("RecordT", bound=RaceRecord)
+E = TypeVar("E")
+
+PARTS: Mapping[str, str] = {
+    "capacity": "esbench.record.capacity_part:SEARCH",
+    "capacity_of": "esbench.record.capacity_part:KNOWN",
+}
+_OWN = {each.name for each in fields(RaceRecord)} | {"elsewhere", "sums"}  # keys of race.json that are no parts
+_NULL = b"null"
+
+
+class HasParts(Protocol):
+    """A list's entry of a race, with parts by their keys."""
+
+    @property
+    def parts(self) -> Mapping[str, Any]: ...
+
+
+def _passes(_: Any) -> None:
+    """Take any value."""
+
+
+@dataclass(frozen=True)
+class Part(Generic[T, E]):
+    """A part that a feature keeps in race.json under `key`: a value of `kind`, a frozen dataclass; null without one.
+
+    `check` raises ValueError for a value that cannot be shown or compared. Lists of races read as much of it as `entry`
+    has, a frozen dataclass, too, which `check_entry` checks; None: nothing. `only_tried` is True of a task, by name, at
+    a rate that was only tried: a cluster that misses it is not at fault. `report` is the place ("module:attribute") of
+    what reports show of it (report.parts.PartReport), `judged` of how its results are compared
+    (comparison.parts.JudgedPart); empty if they are not.
+    """
+
+    key: str
+    kind: type[T]
+    check: Callable[[T], None] = _passes
+    entry: type[E] | None = None
+    check_entry: Callable[[E], None] = _passes
+    only_tried: Callable[[T, str], bool] = lambda _, __: False
+    report: str = ""
+    judged: str = ""
+
+    def kept_in(self, record: RaceRecord) -> T | None:
+        """Return what a record has of the part; None without it."""
+        value: T | None = record.parts.get(self.key)
+        return value
+
+    def listed_in(self, entry: HasParts) -> E | None:
+        """Return what the entry of a race in a list has of the part; None without it."""
+        value: E | None = entry.parts.get(self.key)
+        return value
+
+
+def attribute_at(place: str) -> Any | None:
+    """Return what stands at "module:attribute"; None if there is no such module, as that of an absent feature."""
+    name, _, attribute = place.partition(":")
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
+    return getattr(module, attribute)
+
+
+def declared_parts() -> dict[str, Part[Any, Any]]:
+    """Return the parts of the features that are there, by key."""
+    found = {key: attribute_at(place) for key, place in PARTS.items()}
+    return {key: part for key, part in found.items() if part is not None}
+
+
+def decoded_parts(payload: bytes) -> dict[str, Any]:
+    """Return the parts of an encoded record by key; those that are not declared as plain values, with their nulls.
+
+    Raises ValueError for a value that does not have the form of its part.
+    """
+    declared, found = declared_parts(), {}
+    for key, raw in _raw(payload).items():
+        if key in declared and raw != _NULL:
+            found[key] = msgspec.json.decode(raw, type=declared[key].kind, strict=False)
+        elif key not in declared:
+            found[key] = msgspec.json.decode(raw)
+    return found
+
+
+def decoded_entries(payload: bytes) -> dict[str, Any]:
+    """Return what lists show of the parts of an encoded record, by key. Raises ValueError as `decoded_parts`."""
+    declared, found = declared_parts(), {}
+    for key, raw in _raw(payload).items():
+        if key in declared and raw != _NULL and (kind := declared[key].entry) is not None:
+            found[key] = msgspec.json.decode(raw, type=kind, strict=False)
+            declared[key].check_entry(found[key])
+    return found
+
+
+def _raw(payload: bytes) -> dict[str, bytes]:
+    raws = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
+    return {key: bytes(raw) for key, raw in raws.items() if key not in _OWN}
+
+
+def typed(record: RecordT) -> RecordT:
+    """Return a record with values of their kinds for parts that are plain ones, as of `msgspec.to_builtins`.
+
+    Raises ValueError for one that does not have the form of its part.
+    """
+    declared = declared_parts()
+    parts = {
+        key: msgspec.convert(value, declared[key].kind) if key in declared else value
+        for key, value in record.parts.items()
+    }
+    return replace(record, parts=parts)
+
+
+def with_parts_as_keys(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record's document as race.json has it: with a key for each part, null for one that is declared and not
+    there."""
+    written: dict[str, Any] = {}
+    for key, value in document.items():
+        written |= {**dict.fromkeys(declared_parts()), **value} if key == "parts" else {key: value}
+    return written
+
+
+def check_parts(record: RaceRecord) -> None:
+    """Raise ValueError for a part that cannot be shown or compared."""
+    for part in declared_parts().values():
+        if (value := part.kept_in(record)) is not None:
+            part.check(value)
+
+
+def is_only_tried(record: RaceRecord, task: str) -> bool:
+    """True if the rate of a task, by name, was only tried by what a part of the record is about."""
+    declared = declared_parts()
+    return any(declared[key].only_tried(value, task) for key, value in record.parts.items() if key in declared)
