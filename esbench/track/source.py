@@ -123,7 +123,7 @@ class SourceFiles:
     def glob(self, folder: str, pattern: str) -> list[str]:
         """Return what `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder.
 
-        Folders, and links to nothing, are among them: what cannot be read is told where it is read.
+        Folders, and links to nothing, are among them: an error names what cannot be read, where it is read.
 
         Raises TrackError if it matches one that may not be read.
         """
