@@ -1,4 +1,4 @@
-"""The parts of reports on a search for a capacity."""
+"""The result of a search for a capacity in reports."""
 
 from __future__ import annotations
 
