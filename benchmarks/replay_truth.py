@@ -196,6 +196,7 @@ def report(noted: array[int], times: Sequence[float], speed: float) -> None:
 def nodes(arguments: argparse.Namespace) -> None:
     for distribution in arguments.distribution:
         with tempfile.TemporaryDirectory(prefix="replay-truth-", dir=arguments.folder) as name:
+            Path(name).chmod(0o755)  # the user of the node reads its Java there
             home = Path(name) / "home"
             home.mkdir()
             (home / "cache").symlink_to(Path(arguments.cache).expanduser())
