@@ -12,8 +12,10 @@ SIDE_BY_SIDE := -n $(shell expr 2 '*' "$$(nproc)") --dist loadfile --no-loadscop
 RACES := tests/node/test_first_race.py $(wildcard tests/component/test_race_*.py)
 FIRST := $(RACES) $(wildcard tests/component/test_driver_*.py)
 READY_TOOLS := $(VENV)/.ready-tools
-COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --upgrade \
-	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock" --extra embedded --extra hosts
+SUPPLY := $(VENV)-supply
+COMPILE := $(SUPPLY)/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
+	--no-strip-extras --no-annotate --quiet --custom-compile-command "make lock"
+COMPILE_PROJECT := $(COMPILE) pyproject.toml --extra embedded --extra hosts
 
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
@@ -59,12 +61,13 @@ locked:  ## make .venv anew, of exactly the files whose sha256 is in the lock fi
 	@touch $(READY) $(READY_TOOLS)
 
 # Extras stay in the lock: pip takes the newest release for `coverage[toml]` where only `coverage` is pinned, and refuses it.
-lock: $(READY_TOOLS)  ## renew the lock files: the newest versions that pyproject.toml allows, for each Python and system
-	$(COMPILE) -o .ci/requirements.txt
-	$(COMPILE) -o .ci/requirements-test.txt -c .ci/requirements.txt --extra test --extra lint --extra supply
+lock: $(SUPPLY)/.ready  ## renew the lock files: the newest versions that pyproject.toml allows, for each Python and system
+	$(COMPILE_PROJECT) -o .ci/requirements.txt
+	$(COMPILE_PROJECT) -o .ci/requirements-test.txt -c .ci/requirements.txt --extra test --extra lint --extra build
+	$(COMPILE) --group supply -o .ci/requirements-supply.txt
 
-sbom: $(READY_TOOLS)  ## write sbom.json, a CycloneDX bill of the materials in .venv; needs no network
-	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(BIN)/python
+sbom: $(READY) $(SUPPLY)/.ready  ## write sbom.json, a CycloneDX bill of the materials in .venv
+	$(SUPPLY)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(BIN)/python
 
 PAGES :=
 docs-outputs: $(READY)  ## run the commands whose outputs pages paste, on real nodes, and paste them again; PAGES=docs/duels.md for some
@@ -82,6 +85,11 @@ $(READY): pyproject.toml hatch_build.py esbench/load/_hot.c
 	@touch $@
 
 $(READY_TOOLS): $(READY)
-	$(PIP) -e '.[lint,supply]'
+	$(PIP) -e '.[lint]'
 	@$(RELATIVE)
+	@touch $@
+
+$(SUPPLY)/.ready: .ci/requirements-supply.txt
+	$(PYTHON) -m venv $(SUPPLY)
+	$(SUPPLY)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@

@@ -25,8 +25,8 @@ from tabulate import tabulate
 
 from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
-from esbench.hosts.clock import ClockReading, HostClock
-from esbench.hosts.launcher import RemoteWorker
+from esbench.features.hosts.clock import ClockReading, HostClock
+from esbench.features.hosts.launcher import RemoteWorker
 from esbench.load.coordinator import Coordinator, at_once
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Hello, Message, Prepare, RunStep, Stock, Stop, Target, TaskEnd, TaskSeconds, Tick

@@ -30,10 +30,10 @@ from tabulate import tabulate
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
 from esbench.engine.base import NodeOptions
-from esbench.engine.database import DatabaseEngine
 from esbench.engine.embedded import EmbeddedOptions
+from esbench.features.sql.engine import DatabaseEngine
+from esbench.features.sql.server import Database
 from esbench.record.store import RaceStore
-from esbench.sql.server import Database
 
 ROWS = 10_000
 STATEMENT = "SELECT * FROM orders WHERE id = {}"

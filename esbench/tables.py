@@ -11,6 +11,12 @@ PUBLISHERS = (
     "esbench.features.publish.store_command:StorePublisher",
 )
 
+# Servers of a race other than clusters, by kind: a function of options, progress, the race's folder and an exit stack.
+SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
+# How workers send to a server, by the kind of the target: a function of the target, to a Sender.
+SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
+# What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.
+LAUNCHERS = {"hosts": "esbench.features.hosts.load_hosts:load_hosts"}
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",

@@ -18,8 +18,8 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 FLOORS: dict[str, tuple[str, ...]] = {
     "features": ("features", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
-    "races": ("race", "progress", "hosts", "worker", "engine"),
-    "tracks and load": ("rally_python", "sql", "track", "load", "operations", "requests", "corpus"),
+    "races": ("race", "progress", "worker", "engine"),
+    "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
     "words of all": ("tables", "model", "units", "registry", "errors", "numbers"),
 }

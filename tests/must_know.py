@@ -20,16 +20,16 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 387,
-    "code lines of the core": 47_650,
-    "rooms of the core": 27,
-    "arrows of the core": 173,
-    "modules of the core that features import": 110,  # each feature that moves out of the core brings those it uses
+    "files of the core": 370,
+    "code lines of the core": 45_600,
+    "rooms of the core": 25,
+    "arrows of the core": 153,
+    "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,
     "functions and fields that hold the table of operation types": 10,
     "calls f(*(a, b), c)": 0,
-    "modules that race --target-hosts loads": 247,
+    "modules that race --target-hosts loads": 239,
 }
 _RACE = """
 import sys

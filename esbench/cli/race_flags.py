@@ -282,7 +282,7 @@ def race_options(flags: Mapping[str, Any], common_track_params: Sequence[str] = 
         is_sql = names_sql_server(named_hosts) and flags["pipeline"] != HTTP
         hosts, client_options = (parse_sql_host if is_sql else parse_hosts)(named_hosts, client_options)
         if is_sql:
-            from esbench.sql.connection import with_password
+            from esbench.cluster.sql_login import with_password
 
             client_options = with_password(client_options)
     all_hosts = [*hosts, *(host for other in other_clusters.values() for host in other.hosts)]

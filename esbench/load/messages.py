@@ -48,18 +48,22 @@ class Hello:
     compiled: bool = False
 
 
+HTTP = "http"  # the kind of target that the core itself sends to
+
+
 @dataclass(frozen=True)
 class Target:
     """The cluster under test, as workers reach it. `any_server`: it is asked nothing but the operations' requests.
 
-    `sql`: it is a SQL server. `others`: further clusters of the race, by name.
+    `kind`: how requests are sent to it, a name in the table of senders or HTTP. `others`: further clusters of the race,
+    by name.
     """
 
     hosts: tuple[Host, ...]
     options: ClientOptions
     dialect: Dialect
     any_server: bool = False
-    sql: bool = False
+    kind: str = HTTP
     others: Mapping[str, Target] = field(default_factory=dict)
 
     @property

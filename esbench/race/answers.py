@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from esbench.errors import EsbenchError
 from esbench.events.progress import Progress
+from esbench.load.contexts import context_of
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations.answers import exact, shortened
@@ -25,7 +26,6 @@ from esbench.record.secrets import Redactor
 from esbench.record.store import RaceFolder
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
-from esbench.worker.preparation import context_of
 
 _REQUEST_CHARACTERS = 500
 

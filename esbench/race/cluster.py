@@ -13,6 +13,7 @@ from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.cluster.replies import mapping
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.engine.base import Endpoint
 from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError, EsbenchError, UsageError
@@ -108,6 +109,10 @@ class RaceTarget(Protocol):
 
     def require(self, track: Track, challenge: Challenge) -> None:
         """Raise an error if the challenge cannot be raced here, as far as that can be said before the start."""
+        return
+
+    def prepare(self, documents: Sequence[PreparedDocuments]) -> None:
+        """Prepare what the server takes in place of the prepared documents. Raises CorpusError for unfit ones."""
         return
 
     def start(self, recording: RecordWriter) -> Target:

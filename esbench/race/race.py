@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.errors import EsbenchError, RaceError, RecordError, UsageError, hint_to_install
+from esbench.errors import EsbenchError, RaceError, RecordError
 from esbench.errors.short import first_of
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
@@ -55,6 +55,7 @@ from esbench.record.model import (
 )
 from esbench.record.secrets import redact, secret_values
 from esbench.record.store import RaceFolder, RaceStore
+from esbench.tables import LAUNCHERS, SERVERS, load
 
 if TYPE_CHECKING:
     from esbench.engine.embedded import EmbeddedEngine
@@ -201,9 +202,7 @@ def _raced_cluster(
     if options.any_server:
         return RacedServer(options)
     if options.is_sql:
-        from esbench.race.database import RacedDatabase
-
-        return RacedDatabase(options, progress, folder, stack)
+        return load(SERVERS["sql"])(options, progress, folder, stack)  # type: ignore[no-any-return]
     default = RacedCluster(options, progress, folder, stack, node)
     if not options.others:
         return default
@@ -257,6 +256,7 @@ def _prepared(
     """
     try:
         documents = raced.prepare_documents()
+        cluster.prepare(documents)
     except EsbenchError:
         recording.withdraw()
         raise
@@ -279,13 +279,7 @@ def _launcher(options: RaceOptions, log: Path) -> Launcher:
     """Return what starts the load workers: on this host, or on load hosts."""
     if not options.is_driven_apart:
         return LocalLauncher(options.workers, log)
-    try:
-        from esbench.hosts.launcher import LoadHosts
-        from esbench.hosts.scheduler import cluster_hosts, ssh_hosts
-    except ImportError as error:
-        raise UsageError(f"load hosts need the package {error.name}", hint=hint_to_install("hosts")) from error
-    found = ssh_hosts(options.load_hosts) if options.load_hosts else cluster_hosts(options.load_cluster)
-    return LoadHosts(found, workers=options.workers, home=options.home, race_id=options.race_id, log=log)
+    return load(LAUNCHERS["hosts"])(options, log)  # type: ignore[no-any-return]
 
 
 def _coordinator(options: RaceOptions, folder: RaceFolder, epoch_ns: int) -> Coordinator:

@@ -17,7 +17,7 @@ from esbench.load.messages import Stock
 from esbench.model import Challenge, Track
 from esbench.operations.assertions import without_assertions
 from esbench.operations.versions import for_versions
-from esbench.race.corpora import CorpusJobs, DocumentFiles
+from esbench.race.corpora import DocumentFiles
 from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
 from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
@@ -107,14 +107,7 @@ class RacedTrack:
 
     def prepare_documents(self) -> tuple[PreparedDocuments, ...]:
         """Prepare every document file that the challenge needs, before any clock starts."""
-        options = self._options
-        documents = self._files.prepare(self.track, self.challenge, self._own_code)
-        if options.is_sql:
-            from esbench.sql.tuples import prepare_rows
-
-            with CorpusJobs(self._progress) as jobs:
-                prepare_rows(documents, jobs.reach)
-        return documents
+        return self._files.prepare(self.track, self.challenge, self._own_code)
 
     def check_sizes(self) -> None:
         """Note the disk that preparing the documents will take, in `disk_needs`.

@@ -11,6 +11,7 @@ from typing import Any
 
 from esbench.errors import RaceError
 from esbench.events.progress import Progress
+from esbench.load.contexts import context_of
 from esbench.load.failures import credentials
 from esbench.load.messages import Target
 from esbench.load.transport import ask, header_lines
@@ -31,7 +32,6 @@ from esbench.requests.exchange import (
     ScriptSession,
 )
 from esbench.requests.ledger import Ledger
-from esbench.worker.preparation import context_of
 
 _SHOWN = 200  # characters of a reply
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from esbench.load.client import Client, Route
-from esbench.load.clients import client_of
 from esbench.load.loops import Length
 from esbench.load.messages import Assignment, PackedView, Target
 from esbench.load.recorder import Recorder
+from esbench.load.senders import HttpSender
 from esbench.measure.verdict import Verdict
 from esbench.operations import OperationTypes
 from esbench.rally_python.client import PythonClient
@@ -42,8 +42,8 @@ def unpacked(plugins: Plugins, view: PackedView) -> TrackView:
     return opened if view.moved is None else opened.moved(view.moved)
 
 
-class WorkerPart:
-    """The Python part of a track in a worker, for the assignments of one step."""
+class WorkerPart(HttpSender):
+    """The Python part of a track in a worker, which sends for it, for the assignments of one step."""
 
     def __init__(self, plugins: Plugins, view: PackedView, types: OperationTypes, target: Target) -> None:
         self._code = TrackCode(plugins, unpacked(plugins, view), types)
@@ -53,10 +53,10 @@ class WorkerPart:
     def client(
         self, slot: int, route: Route, made: ClientProgram | Script | RunnerTurns, params: Mapping[str, Any]
     ) -> Client:
-        """Return the client of a slot: a PythonClient for a runner, else that of `client_of`."""
+        """Return the client of a slot: a PythonClient for a runner, else that of HTTP."""
         if isinstance(made, RunnerTurns):
             return PythonClient(slot, route, made, self._target)
-        client = client_of(slot, route, made, params)
+        client = super().client(slot, route, made, params)
         if isinstance(made, DrawnScript):
             client.draw = made.draw
         return client

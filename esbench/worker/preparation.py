@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from esbench.errors import ClusterError
 from esbench.load.assignment import no_end
 from esbench.load.client import Client, Route
-from esbench.load.clients import client_of
+from esbench.load.contexts import context_of
 from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox
-from esbench.load.messages import Assignment, Prepare, Stock, Target
+from esbench.load.messages import HTTP, Assignment, Prepare
+from esbench.load.senders import sender_to
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
-from esbench.model import Task
 from esbench.operations import builtin_operations
-from esbench.operations.base import TaskContext, kind_of
 from esbench.operations.parameters import seconds
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
-from esbench.requests.programs import Program
 from esbench.worker.worker_task import TaskShare
 
 if TYPE_CHECKING:
@@ -72,8 +69,8 @@ class Preparation:
             before=message.ledger.of(task.cluster),
             ledger=ledger.of(task.cluster),
         )
-        compile_, client_for = self._kinds(target, python)
-        program = compile_(context)
+        sender = python if python is not None and target.kind == HTTP else sender_to(target)
+        program = sender.program(context)
         has_end = program.finite or measured_period_s(task) is not None or assignment.may_be_endless
         if task.is_time_based and not has_end:
             raise no_end(context.where)
@@ -84,20 +81,9 @@ class Preparation:
         for slot in assignment.slots:
             headers = header_lines(hosts.home(slot), target.options)
             route = Route(hosts, access, headers, timeout_s, failures, target.options.http_compress, self._inbox)
-            clients.append(client_for(slot, route, program.client(slot, headers), task.operation.params))
+            clients.append(sender.client(slot, route, program.client(slot, headers), task.operation.params))
         await asyncio.gather(*(_connect(client, hosts, message, context.where) for client in clients))
         return TaskShare(assignment, program, clients, python)
-
-    def _kinds(
-        self, target: Target, python: WorkerPart | None
-    ) -> tuple[Callable[[TaskContext], Program], Callable[..., Client]]:
-        """Return what makes programs and clients for a target: of SQL, of Python of the track, or of HTTP."""
-        if target.sql:
-            from esbench.sql.client import SqlClient
-            from esbench.sql.operations import program_of
-
-            return program_of, partial(SqlClient, options=target.options)
-        return _program_of, client_of if python is None else python.client
 
     def _python_of(self, message: Prepare) -> WorkerPart | None:
         """Return the Python part of the track, imported once in this process; None for a track without one."""
@@ -107,46 +93,6 @@ class Preparation:
 
         self._plugins = self._plugins or import_plugins(view)
         return WorkerPart(self._plugins, view, self._types, message.target)
-
-
-def _program_of(context: TaskContext) -> Program:
-    return kind_of(context.task.operation).compile(context)
-
-
-def context_of(
-    task: Task,
-    target: Target,
-    stock: Stock,
-    *,
-    seed: int,
-    race_id: str,
-    slots: tuple[int, ...] = (0,),
-    stripe: int = 0,
-    stripes: int = 1,
-    before: Ledger,
-    ledger: Ledger,
-) -> TaskContext:
-    """Return the context in which the requests of a task are made; by default those of its only client."""
-    return TaskContext(
-        task=task,
-        dialect=target.dialect,
-        indices=stock.indices,
-        corpora=stock.corpora,
-        documents=stock.documents,
-        variables=stock.variables,
-        seed=seed,
-        race_id=race_id,
-        slots=slots,
-        hosts=target.hosts,
-        stripe=stripe,
-        stripes=stripes,
-        before=before,
-        ledger=ledger,
-        compress=target.options.http_compress,
-        signs=target.options.aws is not None,
-        data_streams=stock.data_streams,
-        templates=stock.templates,
-    )
 
 
 async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -> None:

@@ -27,6 +27,7 @@ from esbench.load.hosts import Hosts
 from esbench.load.hot import IS_COMPILED, NEVER_NS, clock_ns
 from esbench.load.messages import (
     ABORT_DRAIN_S,
+    HTTP,
     Hello,
     Loss,
     Message,
@@ -137,14 +138,14 @@ class Worker:
             return known
         if known is not None:
             known.close()
-        # A SQL server speaks first, in plain text.
-        options = replace(target.options, use_ssl=False) if target.sql else target.options
+        # A server of another kind is only reached here: a SQL server speaks first, in plain text.
+        options = replace(target.options, use_ssl=False) if target.kind != HTTP else target.options
         self._hosts[cluster] = hosts = Hosts(
             target.hosts,
             options,
             lost=self._report_hosts,
             back=self._host_is_back,
-            any_server=target.any_server or target.sql,
+            any_server=target.any_server or target.kind != HTTP,
         )
         return hosts
 

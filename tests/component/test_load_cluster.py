@@ -16,7 +16,7 @@ from driver import NullServerFactory
 from races import task_of
 from racing import Races, press_ctrl_c, wait_until
 
-from esbench.hosts.certificate import Authority
+from esbench.features.hosts.certificate import Authority
 from esbench.null_server import NullServer
 
 pytest.importorskip("distributed")

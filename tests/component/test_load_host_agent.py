@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from esbench.hosts.agent import Agent, News
+from esbench.features.hosts.agent import Agent, News
 from esbench.load.messages import Stop
 from esbench.load.outbox import LENGTH
 
 
 def test_workers_that_start_late_are_kept(esbench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between an agent and its workers come the facts, agents and workers of all other hosts."""
-    monkeypatch.setattr("esbench.hosts.agent.ALONE_S", 0.2)
+    monkeypatch.setattr("esbench.features.hosts.agent.ALONE_S", 0.2)
 
     async def start_late() -> News:
         agent = Agent("late")

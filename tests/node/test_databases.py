@@ -19,12 +19,12 @@ from guarded import wait_for
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
 from esbench.engine.base import NodeOptions
-from esbench.engine.database import DatabaseEngine
 from esbench.engine.embedded import EmbeddedOptions
+from esbench.features.sql.engine import DatabaseEngine
+from esbench.features.sql.server import Database
 from esbench.record.answers import answers_of
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore
-from esbench.sql.server import Database
 
 _SBIN = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
 pytestmark = [

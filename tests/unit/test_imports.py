@@ -43,14 +43,14 @@ PURE = {
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 DOORS = {
     "aiohttp": {"rally_python.runner_client"},
-    "asyncmy": {"sql.connection"},
+    "asyncmy": {"features.sql.connection"},
     "bokeh": {"features.pages"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
     "click": {"cli", "features"},
-    "cryptography": {"hosts.certificate"},
-    "dask": {"hosts"},
-    "distributed": {"hosts"},
+    "cryptography": {"features.hosts.certificate"},
+    "dask": {"features.hosts"},
+    "distributed": {"features.hosts"},
     "elastic_transport": {"cluster", "rally_python.runner_client"},
     "elasticsearch": {"cluster", "rally_python.runner_client"},
     "hdrh": {"measure.histogram"},

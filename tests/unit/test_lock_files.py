@@ -12,8 +12,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-FULL = (".ci/requirements-test.txt", ("embedded", "hosts", "test", "lint", "supply"))
+FULL = (".ci/requirements-test.txt", ("embedded", "hosts", "test", "lint", "build"))
 LOCKS = ((".ci/requirements.txt", ("embedded", "hosts")), FULL)
+SUPPLY = ".ci/requirements-supply.txt"
 PIN = re.compile(
     r"^([\w.-]+)(?:\[([\w,-]+)\])?==([\w.]+)(?: ; .*?)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.MULTILINE
 )
@@ -38,6 +39,14 @@ def test_a_lock_file_has_what_is_asked_for(lock: str, extras: tuple[str, ...]) -
         assert all(version in requirement.specifier for version in found), f"{requirement}, not {found}: make lock"
 
 
+def test_what_makes_lock_files_is_locked_apart_from_what_tests_run_with() -> None:
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["supply"]
+    assert {str(need.specifier) for need in map(Requirement, wanted)} == {
+        f"=={version}" for need in map(Requirement, wanted) for version in pinned(SUPPLY)[canonicalize_name(need.name)]
+    }
+    assert "rfc3987-syntax" not in pinned(FULL[0])  # jsonschema would compile its grammar in each process
+
+
 def test_what_a_build_needs_is_locked() -> None:
     needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     versions = pinned(FULL[0])
@@ -54,7 +63,7 @@ def test_an_extra_of_a_package_is_locked_with_it() -> None:
             assert requirement.extras <= locked[canonicalize_name(requirement.name)], f"{requirement}: make lock"
 
 
-@pytest.mark.parametrize("lock", [lock for lock, _ in LOCKS])
+@pytest.mark.parametrize("lock", [SUPPLY, *(lock for lock, _ in LOCKS)])
 def test_each_line_of_a_lock_file_is_a_package_with_its_sums(lock: str) -> None:
     left = PIN.sub("", (ROOT / lock).read_text())
     assert [line for line in left.splitlines() if not line.startswith("#")] == []

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from esbench.engine.base import NodeOptions
-from esbench.engine.database import DatabaseEngine
 from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 from esbench.errors import UsageError
+from esbench.features.sql.engine import DatabaseEngine
 
 
 @pytest.mark.parametrize(

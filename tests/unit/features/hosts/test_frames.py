@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from esbench.hosts.clock import ClockReading, HostClock
-from esbench.hosts.frames import inbound, outbound
+from esbench.features.hosts.clock import ClockReading, HostClock
+from esbench.features.hosts.frames import inbound, outbound
 from esbench.load.messages import Hello, Loss, RunStep, Stop, TaskEnd, Tick
 from esbench.measure.cpu_time import Usage
 from esbench.measure.slices import SlicedTime, WholeTime

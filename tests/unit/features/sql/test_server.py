@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from esbench.sql.server import caches_sizes
+from esbench.features.sql.server import caches_sizes
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from esbench.corpus.cache import writing
-from esbench.hosts.agent import Agent
-from esbench.hosts.files import ReceivedFiles, WantedFile
-from esbench.hosts.sums import FileSums
+from esbench.features.hosts.agent import Agent
+from esbench.features.hosts.files import ReceivedFiles, WantedFile
+from esbench.features.hosts.sums import FileSums
 
 DATA = bytes(range(256)) * 40_000
 CHUNK = 1 << 20
@@ -86,8 +86,8 @@ def test_another_content_of_the_same_size_and_time_is_another_file(tmp_path: Pat
 
 
 def test_the_sum_of_a_large_file_is_kept_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esbench.hosts.sums._KEPT_BYTES", 1)
-    monkeypatch.setattr("esbench.hosts.sums._SETTLED_NS", 0)
+    monkeypatch.setattr("esbench.features.hosts.sums._KEPT_BYTES", 1)
+    monkeypatch.setattr("esbench.features.hosts.sums._SETTLED_NS", 0)
     path, sums = tmp_path / "docs.bulk", FileSums(tmp_path / "sums")
     path.write_bytes(b"ours")
     before = path.stat()

@@ -6,7 +6,7 @@ import pickle
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 
-from esbench.hosts.clock import HostClock
+from esbench.features.hosts.clock import HostClock
 from esbench.load.messages import Hello, Loss, Message, RunStep, TaskEnd, Tick
 
 Frame = tuple[int, bytes]  # the number of a worker, and a pickled message to or from it

@@ -1,6 +1,6 @@
 """The process that ssh starts on a load host: a Dask worker that ends when its standard input does.
 
-    python -m esbench.hosts.host_process
+    python -m esbench.features.hosts.host_process
 
 Its job is the first line of standard input, in JSON: `scheduler` (its tls:// address), `name`, and the texts of the
 host's certificate. It answers with one line, {"address": ...} or {"error": ...} (maybe with a "hint"), and serves until
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from esbench.hosts.certificate import HostIdentity, security_of
-from esbench.hosts.settings import LOOPBACK_ONLY, dask_settings
+from esbench.features.hosts.certificate import HostIdentity, security_of
+from esbench.features.hosts.settings import LOOPBACK_ONLY, dask_settings
 from esbench.load.open_files import raise_limit
 
 INSTALL_HINT = "install this esbench with its extra hosts there (docs/hosts.md)"

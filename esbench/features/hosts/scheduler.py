@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from esbench.cluster.options import Host
 from esbench.errors import RaceError
 from esbench.errors.reasons import reason_of
-from esbench.hosts.certificate import Authority, security_of
-from esbench.hosts.host_process import INSTALL_HINT, local_address
-from esbench.hosts.settings import LOOPBACK_ONLY
+from esbench.features.hosts.certificate import Authority, security_of
+from esbench.features.hosts.host_process import INSTALL_HINT, local_address
+from esbench.features.hosts.settings import LOOPBACK_ONLY
 
 START_S = 10.0  # for a host to be there
 _END_S = 2.0  # for ssh to end by itself
@@ -57,7 +57,7 @@ class SshHost:
         """The command that starts the host's process."""
         user = f"{self._parts.username}@" if self._parts.username else ""
         port = ["-p", str(self._parts.port)] if self._parts.port else []
-        start = f"exec {shlex.quote(sys.executable)} -P -m esbench.hosts.host_process"
+        start = f"exec {shlex.quote(sys.executable)} -P -m esbench.features.hosts.host_process"
         options = ["BatchMode=yes", f"ConnectTimeout={START_S:.0f}", "ServerAliveInterval=2", "ServerAliveCountMax=2"]
         return ["ssh", "-T", *(word for each in options for word in ("-o", each)), *port, f"{user}{self.host}", start]
 

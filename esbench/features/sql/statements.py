@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.features.sql.tuples import parameter, whole_text
 from esbench.requests.context import RequestContext
 from esbench.requests.sql_text import Statement
 from esbench.requests.templates import Draw, Layout
 from esbench.requests.variables import ValueSource, keep_positions, make_sources
-from esbench.sql.tuples import parameter, whole_text
 
 
 class Values:

@@ -14,7 +14,7 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.options import ClientOptions, Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.hosts.files import CopiedFiles, Places, ReceivedFiles, WantedFile
+from esbench.features.hosts.files import CopiedFiles, Places, ReceivedFiles, WantedFile
 from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
 from esbench.model import Corpus, Documents, Operation, Task, Variable
 from esbench.requests.ledger import Ledger

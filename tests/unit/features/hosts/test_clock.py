@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from esbench.hosts.clock import ClockReading, HostClock
+from esbench.features.hosts.clock import ClockReading, HostClock
 
 MS = 1_000_000
 

@@ -10,10 +10,11 @@ from typing import Any
 from esbench.cluster.client import ClusterInfo, IndexIdentity
 from esbench.cluster.options import ClientOptions, Host
 from esbench.cluster.replies import count, counted, known_form, text
+from esbench.cluster.sql_login import user_of
 from esbench.errors import ClusterError
+from esbench.features.sql.connection import connect, explained, library
+from esbench.features.sql.statements import counting
 from esbench.record.model import Statistic
-from esbench.sql.connection import connect, explained, library, user_of
-from esbench.sql.statements import counting
 
 # What a comparison must know of a server: how safe a write is, and what it keeps in memory.
 _SETTINGS = (

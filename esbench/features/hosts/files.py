@@ -22,14 +22,14 @@ from esbench.cluster.options import Host
 from esbench.corpus.archives import ending_of
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import RaceError
-from esbench.hosts.sums import FileSums
+from esbench.features.hosts.sums import FileSums
 from esbench.load.messages import Assignment, PackedView, Prepare, Stock, Target
+from esbench.load.senders import Sender, sender_to
 from esbench.model import Corpus, Task, TrackFile
 from esbench.record.private import open_private, private_folder
-from esbench.sql.tuples import RowDocuments
 
 if TYPE_CHECKING:
-    from esbench.hosts.agent import Agent
+    from esbench.features.hosts.agent import Agent
 
 _CHUNK_BYTES = 4 << 20
 _LEFT_OUT = {"__pycache__", "node_modules"}
@@ -164,7 +164,7 @@ class CopiedFiles:
         declared = (*stock.variables, *chain.from_iterable(each.task.operation.variables for each in assignments))
         lists = [Path(each.params["path"]) for each in declared if "path" in each.params]
         lists += [file.path for each in assignments for file in _track_files(each.task)]
-        await self._copy((*certificates, *_files_of(stock, with_rows=target.sql), *lists, *trees))
+        await self._copy((*certificates, *_files_of(stock, sender_to(target)), *lists, *trees))
         self._brought.update(new)
         return replace(
             message,
@@ -243,7 +243,7 @@ class CopiedFiles:
                     return
 
 
-def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
+def _files_of(stock: Stock, sender: Sender) -> Iterator[Path]:
     """Yield the files of documents that workers read, but those that are generated again.
 
     Each may come twice.
@@ -256,9 +256,7 @@ def _files_of(stock: Stock, *, with_rows: bool) -> Iterator[Path]:
                 yield documents.streamed.path
                 if documents.offsets_path.exists():
                     yield documents.offsets_path
-        if with_rows:
-            rows = RowDocuments.of(documents)
-            yield from (rows.file, rows.offsets_path)
+        yield from sender.files(documents)
 
 
 def _tree(folder: Path, corpora: Sequence[Corpus]) -> Iterator[Path]:

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from esbench.errors import EsbenchError, RaceError
-from esbench.hosts.agent import Agent, HostFacts, News, packages
-from esbench.hosts.clock import ClockReading, HostClock
-from esbench.hosts.files import CopiedFiles, Places
-from esbench.hosts.frames import Frame, inbound, outbound
-from esbench.hosts.scheduler import START_S, FoundHosts
-from esbench.hosts.settings import dask_settings
+from esbench.features.hosts.agent import Agent, HostFacts, News, packages
+from esbench.features.hosts.clock import ClockReading, HostClock
+from esbench.features.hosts.files import CopiedFiles, Places
+from esbench.features.hosts.frames import Frame, inbound, outbound
+from esbench.features.hosts.scheduler import START_S, FoundHosts
+from esbench.features.hosts.settings import dask_settings
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Hello, Message, Prepare
 from esbench.record.host import esbench_facts, host_class

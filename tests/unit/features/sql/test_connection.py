@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from esbench.cluster.options import ClientOptions, Host, names_sql_server, parse_hosts, parse_sql_host
+from esbench.cluster.sql_login import password_in, with_password
 from esbench.errors import ClusterError, UsageError
-from esbench.sql.connection import explained, failure_of, is_lost, library, password_in, with_password
+from esbench.features.sql.connection import explained, failure_of, is_lost, library
 
 HOST = Host("db", 3306, "mysql", database="shop")
 

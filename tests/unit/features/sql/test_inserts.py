@@ -11,9 +11,9 @@ from compiled import context
 from corpora import from_file
 
 from esbench.errors import TrackError
+from esbench.features.sql.client import SqlSession
+from esbench.features.sql.operations import SqlProgram, program_of
 from esbench.measure.verdict import GOOD
-from esbench.sql.client import SqlSession
-from esbench.sql.operations import SqlProgram, program_of
 
 
 class Connection:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from esbench.features.sql.client import SqlSession, most_prepared
+from esbench.features.sql.connection import library
 from esbench.requests.exchange import RequestFailed
-from esbench.sql.client import SqlSession, most_prepared
-from esbench.sql.connection import library
 
 
 class Server:

@@ -11,9 +11,15 @@ from typing import Any
 from esbench.cluster.addresses import addresses_by_name, resolve
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import Host, parse_sql_host
-from esbench.engine.database import DatabaseEngine
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import ClusterError, EsbenchError, UsageError, did_you_mean
 from esbench.events.progress import Progress
+from esbench.features.sql.connection import library
+from esbench.features.sql.engine import DatabaseEngine
+from esbench.features.sql.operations import require_sql
+from esbench.features.sql.server import Database, work
+from esbench.features.sql.statements import Values
+from esbench.features.sql.tuples import prepare_rows
 from esbench.load.messages import Target
 from esbench.model import Challenge, Track
 from esbench.operations.answers import AnswerMapping
@@ -21,6 +27,7 @@ from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
 from esbench.operations.tables import plain_value
 from esbench.race.cluster import RaceTarget, WatchedRace, embedded_options, watching
+from esbench.race.corpora import CorpusJobs
 from esbench.race.options import RaceOptions
 from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
@@ -29,10 +36,6 @@ from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.store import RaceFolder
 from esbench.requests.sql_text import SQL, Statement
-from esbench.sql.connection import library
-from esbench.sql.operations import require_sql
-from esbench.sql.server import Database, work
-from esbench.sql.statements import Values
 from esbench.telemetry.device import Scene
 from esbench.telemetry.watch import Telemetry
 
@@ -87,6 +90,11 @@ class RacedDatabase(RaceTarget):
         if self._engine is not None:
             self._engine.require()
 
+    def prepare(self, documents: Sequence[PreparedDocuments]) -> None:
+        """Write the rows of the documents that have not been written yet."""
+        with CorpusJobs(self._progress) as jobs:
+            prepare_rows(documents, jobs.reach)
+
     def start(self, recording: RecordWriter) -> Target:
         """Start the server, if it is the race's; return what load workers need. EngineError or ClusterError."""
         if self._engine is not None:
@@ -96,7 +104,7 @@ class RacedDatabase(RaceTarget):
             (host,), self._client_options = parse_sql_host(endpoint.urls, self._client_options)
             self._settings = endpoint.settings
             self._connect(host)
-        return Target((self.client.host,), self._client_options, self.info.dialect, sql=True)
+        return Target((self.client.host,), self._client_options, self.info.dialect, kind="sql")
 
     def _connect(self, host: Host) -> None:
         """Take a server: its one address, who it is, and the settings that it has from now on."""

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.features.sql.client import SqlSession, SqlTurns, most_prepared
+from esbench.features.sql.statements import Values, counting, quoted_name
+from esbench.features.sql.tuples import END, RowDocuments, columns_of, parameter
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.model import Task, Track
 from esbench.operations.base import TaskContext
@@ -23,9 +26,6 @@ from esbench.operations.parameters import flag
 from esbench.requests.programs import Program
 from esbench.requests.sql_text import SQL, Statement, statements_in
 from esbench.requests.templates import Encoding
-from esbench.sql.client import SqlSession, SqlTurns, most_prepared
-from esbench.sql.statements import Values, counting, quoted_name
-from esbench.sql.tuples import END, RowDocuments, columns_of, parameter
 
 Run = Callable[[SqlSession, Any], Awaitable[Verdict]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from esbench.errors import TrackError
+from esbench.features.sql.statements import quoted_name
 from esbench.operations import builtin_operations
 from esbench.requests.sql_text import Statement, statements_in
-from esbench.sql.statements import quoted_name
 
 
 @pytest.mark.parametrize(

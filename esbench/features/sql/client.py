@@ -9,13 +9,13 @@ from typing import Any
 
 from esbench.cluster.options import ClientOptions
 from esbench.errors.reasons import reason_of
+from esbench.features.sql.connection import OF_LIBRARY, connect, failure_of, is_lost, library
 from esbench.load import open_files
 from esbench.load.client import Route
 from esbench.load.coroutine_client import CoroutineClient
 from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.measure.verdict import TIMEOUT, Verdict
 from esbench.requests.exchange import RequestFailed
-from esbench.sql.connection import OF_LIBRARY, connect, failure_of, is_lost, library
 
 _RECONNECT_PAUSE_S = 0.1  # doubled up to 1 s
 _MOST_OF_A_SERVER = 16_000  # prepared statements of all connections: 16,382 by default (max_prepared_stmt_count)

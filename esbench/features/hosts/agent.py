@@ -25,8 +25,8 @@ from esbench.cluster.addresses import resolve
 from esbench.cluster.options import Host
 from esbench.corpus.preparation import made_again
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.hosts.files import ReceivedFiles, WantedFile
-from esbench.hosts.frames import Frame
+from esbench.features.hosts.files import ReceivedFiles, WantedFile
+from esbench.features.hosts.frames import Frame
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import LocalLauncher, LocalWorker, end_all
 from esbench.load.outbox import LENGTH

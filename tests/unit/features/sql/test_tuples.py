@@ -12,7 +12,7 @@ from corpora import from_file
 from esbench.corpus.bulk_source import BulkSource
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import CorpusError
-from esbench.sql.tuples import END, RowDocuments, columns_of, literal, parameter, prepare_rows
+from esbench.features.sql.tuples import END, RowDocuments, columns_of, literal, parameter, prepare_rows
 
 
 @pytest.mark.parametrize(
