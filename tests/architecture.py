@@ -55,6 +55,13 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
+def feature(module: str) -> str | None:
+    """The feature that a module is of: a folder of features, or a room of their floor; None of the core."""
+    if room(module) not in FLOORS["features"]:
+        return None
+    return module.split(".")[1] if module.startswith("features.") else room(module)
+
+
 def _exists(module: str) -> bool:
     path = ROOT.parent.joinpath(*module.split("."))
     return path.is_dir() or path.with_suffix(".py").is_file()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architecture import ARROWS, IMPORTS, PICTURE, ROOMS, ROOT, module_name, picture, room
+from architecture import ARROWS, IMPORTS, PICTURE, ROOMS, ROOT, feature, module_name, picture, room
 
 # Packages that do not know one another, whichever stands above.
 APART = [
@@ -21,6 +21,11 @@ APART = [
     ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track", "rally_python"}),
     ("report", {"engine", "load", "worker", "race", "progress"}),
 ]
+# Arrows between features, each with its reason. The list may only shrink.
+BETWEEN_FEATURES = {
+    ("calibration", "null_server"): "a calibration races the null server",
+    ("capacity", "pages"): "a page shows the curve of a search with the charts that all pages have",
+}
 PURE = {
     "load.assignment",
     "load.checks",
@@ -102,6 +107,21 @@ def test_imports_go_down() -> None:
 
 def test_the_picture_shows_the_imports() -> None:
     assert PICTURE.read_text() == picture(), "python tests/architecture.py draws it anew"
+
+
+def test_core_imports_no_feature() -> None:
+    """Neither at the top nor inside functions nor for types alone: the core finds features by tables of their names."""
+    assert [str(found) for found, target in INTERNAL if feature(found.module) is None and feature(target)] == []
+
+
+def test_features_import_one_another_only_where_there_is_a_reason() -> None:
+    """A new arrow needs a seam, or a line with its reason; one that is gone is taken from the list."""
+    arrows = {
+        (above, below)
+        for found, target in INTERNAL
+        if (above := feature(found.module)) and (below := feature(target)) and above != below
+    }
+    assert arrows == set(BETWEEN_FEATURES)
 
 
 @pytest.mark.parametrize(("package", "others"), APART)
