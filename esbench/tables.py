@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-SEAMS = 1  # the version of the signatures in esbench/seams.py: entry points of installed packages carry it
-
 # What publishes a race of the command line: see esbench.cli.publishing.Publisher. Help has their options in this order.
 PUBLISHERS = (
     "esbench.features.publish.metrics:MetricsPublisher",

@@ -1,4 +1,4 @@
-"""What reports show of a search for a capacity."""
+"""Reports of a search for a capacity."""
 
 from __future__ import annotations
 
