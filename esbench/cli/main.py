@@ -44,7 +44,7 @@ COMMANDS = {
     "convert-workload": LazyCommand(
         "esbench.features.workloads.command:convert_workload", "Make a track of a workload of OpenSearch Benchmark."
     ),
-    "replay": LazyCommand("esbench.features.replay.command:replay", "Describe the searches in logs of production."),
+    "replay": LazyCommand("esbench.features.replay.command:replay", "Send the searches of production logs again."),
     "show": LazyCommand("esbench.cli.show:show", "Show the summary of a race."),
     "report": LazyCommand("esbench.features.pages.command:report", "Write a page with charts of races."),
     "compare": LazyCommand("esbench.cli.compare:compare", "Say which races are faster, and by how much."),

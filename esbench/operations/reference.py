@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
-from esbench.operations.versions import ANY, ASKS, PARTS, Part
+from esbench.operations.versions import ANY, ASKS, PARTS, VersionedPart
 
 _HEAD = """# Operation types
 
@@ -182,7 +182,7 @@ def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
     return frozenset(most.values())
 
 
-def _part(part: Part) -> str:
+def _part(part: VersionedPart) -> str:
     names = "searches" if part.types == ASKS else ", ".join(part.types)
     types = f" of {names}" if names else ""
     values = ", ".join(f"`{value}`" for value in part.same)

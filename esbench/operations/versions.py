@@ -24,11 +24,11 @@ _Version = tuple[int, int] | None
 
 
 @dataclass(frozen=True)
-class Part:
+class VersionedPart:
     """A part of an operation, and the first versions that know it (see Feature).
 
     `same`: values, as text, with which the operation does the same on a server that does not know it; `types`: the
-    operation types that it is about, all for ().
+    operation types that it is about, all for (). `in_all`: False if nodes that esbench starts may leave it out.
     """
 
     place: str
@@ -39,11 +39,13 @@ class Part:
     types: tuple[str, ...] = ()
     gone: int | None = None
     gone_opensearch: int | None = None
+    in_all: bool = True
     feature: Feature = field(init=False)
 
     def __post_init__(self) -> None:
         name = f'{self.place} "{self.name}"'
-        feature = Feature(name, self.elasticsearch, self.opensearch, None, self.gone, self.gone_opensearch)
+        node = None if self.in_all else f"{self.name}-{self.place}"
+        feature = Feature(name, self.elasticsearch, self.opensearch, node, self.gone, self.gone_opensearch)
         object.__setattr__(self, "feature", feature)
 
     def may_be_left_out(self, value: object) -> bool:
@@ -55,80 +57,80 @@ _SEARCHES = ("search", "paginated-search", "scroll-search", "composite-agg", "su
 ASKS = (*_SEARCHES, "msearch")
 _OF_MAPPINGS = ("create-index", "create-index-template")
 PARTS = (
-    Part(_REQUEST, "allow_partial_search_results", (6, 3), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "batched_reduce_size", (5, 4), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "cancel_after_time_interval", None, (1, 1), ANY, ASKS),
-    Part(_REQUEST, "ccs_minimize_roundtrips", (7, 0), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "cluster_manager_timeout", None, (2, 0), ANY),
-    Part(_REQUEST, "force_synthetic_source", (8, 4), None, (), ASKS),
-    Part(_REQUEST, "if_version", (7, 16), None, (), ("put-pipeline",)),
-    Part(_REQUEST, "ignore_throttled", (6, 6), (1, 0), ANY),
-    Part(_REQUEST, "include_named_queries_score", (8, 8), (2, 12), (), ASKS),
-    Part(_REQUEST, "include_source_on_error", (8, 18), None, ANY, ("bulk",)),
-    Part(_REQUEST, "include_type_name", (6, 7), (1, 0), ANY, _OF_MAPPINGS, gone=8, gone_opensearch=2),
-    Part(_REQUEST, "list_executed_pipelines", (8, 12), None, ("false",), ("bulk",)),
-    Part(_REQUEST, "max_concurrent_shard_requests", (5, 6), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "max_docs", (7, 3), (1, 0), (), ("reindex",)),
-    Part(_REQUEST, "phase_took", None, (2, 12), ("false",), ASKS),
-    Part(_REQUEST, "pre_filter_shard_size", (5, 6), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "primary_only", None, (2, 13), ("false",), ("force-merge",)),
-    Part(_REQUEST, "require_alias", (7, 10), (1, 0), ("false",), ("bulk",)),
-    Part(_REQUEST, "require_data_stream", (8, 13), None, ("false",), ("bulk",)),
-    Part(_REQUEST, "rest_total_hits_as_int", (6, 7), (1, 0), ANY, ASKS),
-    Part(_REQUEST, "search_pipeline", None, (2, 7), (), ASKS),
-    Part(_REQUEST, "track_total_hits", (6, 0), (1, 0), ("true",), _SEARCHES),
-    Part(_REQUEST, "wait_for_completion", (8, 1), (2, 7), ("true",), ("force-merge",)),
-    Part(_REQUEST, "wait_for_no_initializing_shards", (6, 2), (1, 0), ("false",), ("cluster-health",)),
-    Part(_OWN, "defer-validation", (7, 4), None, ANY, ("create-transform",)),
-    Part(_OWN, "force", (7, 4), None, ANY, ("delete-transform",)),
-    Part(_OWN, "force", (7, 5), None, ANY, ("stop-transform", "wait-for-transform")),
-    Part(_OWN, "index_filter", (7, 9), (1, 0), (), ("field-caps",)),
-    Part(_OWN, "sampling-method", (9, 3), None, ("aggregate",), ("downsample",)),
-    Part(_OWN, "wait-for-checkpoint", (7, 6), None, ANY, ("stop-transform", "wait-for-transform")),
-    Part(_KEY, "derived", None, (2, 15)),
-    Part(_KEY, "fields", (7, 10), (1, 0)),
-    Part(_KEY, "knn", (8, 4)),
-    Part(_KEY, "pit", (7, 10), (2, 4)),
-    Part(_KEY, "rank", (8, 8)),
-    Part(_KEY, "retriever", (8, 14)),
-    Part(_KEY, "runtime_mappings", (7, 11)),
-    Part(_KEY, "search_pipeline", None, (2, 7)),
-    Part(_KEY, "seq_no_primary_term", (6, 7), (1, 0), ("false",)),
-    Part(_KEY, "sub_searches", (8, 9)),
-    Part(_KEY, "track_total_hits", (6, 0), (1, 0), ("true",)),
-    Part(_AGGREGATION, "boxplot", (7, 7)),
-    Part(_AGGREGATION, "categorize_text", (7, 16)),
-    Part(_AGGREGATION, "composite", (6, 1), (1, 0)),
-    Part(_AGGREGATION, "cumulative_cardinality", (7, 4)),
-    Part(_AGGREGATION, "date_histogram.calendar_interval", (7, 2), (1, 0)),
-    Part(_AGGREGATION, "date_histogram.fixed_interval", (7, 2), (1, 0)),
-    Part(_AGGREGATION, "date_histogram.interval", (5, 0), (1, 0), gone=8),
-    Part(_AGGREGATION, "frequent_item_sets", (8, 7)),
-    Part(_AGGREGATION, "geo_line", (7, 11)),
-    Part(_AGGREGATION, "geotile_grid", (7, 0), (1, 0)),
-    Part(_AGGREGATION, "median_absolute_deviation", (6, 6), (1, 0)),
-    Part(_AGGREGATION, "moving_avg", (5, 0), (1, 0), gone=8),
-    Part(_AGGREGATION, "moving_fn", (6, 4), (1, 0)),
-    Part(_AGGREGATION, "multi_terms", (7, 12), (2, 1)),
-    Part(_AGGREGATION, "random_sampler", (8, 2)),
-    Part(_AGGREGATION, "rare_terms", (7, 3), (1, 0)),
-    Part(_AGGREGATION, "rate", (7, 10)),
-    Part(_AGGREGATION, "significant_text", (6, 0), (1, 0)),
-    Part(_AGGREGATION, "string_stats", (7, 6)),
-    Part(_AGGREGATION, "t_test", (7, 8)),
-    Part(_AGGREGATION, "top_metrics", (7, 7)),
-    Part(_AGGREGATION, "variable_width_histogram", (7, 9), (1, 0)),
-    Part(_AGGREGATION, "weighted_avg", (6, 4), (1, 0)),
-    Part(_QUERY, "distance_feature", (7, 2), (1, 0)),
-    Part(_QUERY, "intervals", (7, 0), (1, 0)),
-    Part(_QUERY, "knn", (8, 12), (1, 0)),
-    Part(_QUERY, "match_bool_prefix", (7, 2), (1, 0)),
-    Part(_QUERY, "pinned", (7, 4)),
-    Part(_QUERY, "script_score", (7, 0), (1, 0)),
-    Part(_QUERY, "semantic", (8, 15)),
-    Part(_QUERY, "sparse_vector", (8, 15)),
-    Part(_QUERY, "terms_set", (6, 1), (1, 0)),
-    Part(_QUERY, "text_expansion", (8, 8)),
+    VersionedPart(_REQUEST, "allow_partial_search_results", (6, 3), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "batched_reduce_size", (5, 4), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "cancel_after_time_interval", None, (1, 1), ANY, ASKS),
+    VersionedPart(_REQUEST, "ccs_minimize_roundtrips", (7, 0), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "cluster_manager_timeout", None, (2, 0), ANY),
+    VersionedPart(_REQUEST, "force_synthetic_source", (8, 4), None, (), ASKS),
+    VersionedPart(_REQUEST, "if_version", (7, 16), None, (), ("put-pipeline",)),
+    VersionedPart(_REQUEST, "ignore_throttled", (6, 6), (1, 0), ANY),
+    VersionedPart(_REQUEST, "include_named_queries_score", (8, 8), (2, 12), (), ASKS),
+    VersionedPart(_REQUEST, "include_source_on_error", (8, 18), None, ANY, ("bulk",)),
+    VersionedPart(_REQUEST, "include_type_name", (6, 7), (1, 0), ANY, _OF_MAPPINGS, gone=8, gone_opensearch=2),
+    VersionedPart(_REQUEST, "list_executed_pipelines", (8, 12), None, ("false",), ("bulk",)),
+    VersionedPart(_REQUEST, "max_concurrent_shard_requests", (5, 6), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "max_docs", (7, 3), (1, 0), (), ("reindex",)),
+    VersionedPart(_REQUEST, "phase_took", None, (2, 12), ("false",), ASKS),
+    VersionedPart(_REQUEST, "pre_filter_shard_size", (5, 6), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "primary_only", None, (2, 13), ("false",), ("force-merge",)),
+    VersionedPart(_REQUEST, "require_alias", (7, 10), (1, 0), ("false",), ("bulk",)),
+    VersionedPart(_REQUEST, "require_data_stream", (8, 13), None, ("false",), ("bulk",)),
+    VersionedPart(_REQUEST, "rest_total_hits_as_int", (6, 7), (1, 0), ANY, ASKS),
+    VersionedPart(_REQUEST, "search_pipeline", None, (2, 7), (), ASKS),
+    VersionedPart(_REQUEST, "track_total_hits", (6, 0), (1, 0), ("true",), _SEARCHES),
+    VersionedPart(_REQUEST, "wait_for_completion", (8, 1), (2, 7), ("true",), ("force-merge",)),
+    VersionedPart(_REQUEST, "wait_for_no_initializing_shards", (6, 2), (1, 0), ("false",), ("cluster-health",)),
+    VersionedPart(_OWN, "defer-validation", (7, 4), None, ANY, ("create-transform",)),
+    VersionedPart(_OWN, "force", (7, 4), None, ANY, ("delete-transform",)),
+    VersionedPart(_OWN, "force", (7, 5), None, ANY, ("stop-transform", "wait-for-transform")),
+    VersionedPart(_OWN, "index_filter", (7, 9), (1, 0), (), ("field-caps",)),
+    VersionedPart(_OWN, "sampling-method", (9, 3), None, ("aggregate",), ("downsample",)),
+    VersionedPart(_OWN, "wait-for-checkpoint", (7, 6), None, ANY, ("stop-transform", "wait-for-transform")),
+    VersionedPart(_KEY, "derived", None, (2, 15)),
+    VersionedPart(_KEY, "fields", (7, 10), (1, 0)),
+    VersionedPart(_KEY, "knn", (8, 4)),
+    VersionedPart(_KEY, "pit", (7, 10), (2, 4)),
+    VersionedPart(_KEY, "rank", (8, 8)),
+    VersionedPart(_KEY, "retriever", (8, 14)),
+    VersionedPart(_KEY, "runtime_mappings", (7, 11)),
+    VersionedPart(_KEY, "search_pipeline", None, (2, 7)),
+    VersionedPart(_KEY, "seq_no_primary_term", (6, 7), (1, 0), ("false",)),
+    VersionedPart(_KEY, "sub_searches", (8, 9)),
+    VersionedPart(_KEY, "track_total_hits", (6, 0), (1, 0), ("true",)),
+    VersionedPart(_AGGREGATION, "boxplot", (7, 7), in_all=False),
+    VersionedPart(_AGGREGATION, "categorize_text", (7, 16), in_all=False),
+    VersionedPart(_AGGREGATION, "composite", (6, 1), (1, 0)),
+    VersionedPart(_AGGREGATION, "cumulative_cardinality", (7, 4), in_all=False),
+    VersionedPart(_AGGREGATION, "date_histogram.calendar_interval", (7, 2), (1, 0)),
+    VersionedPart(_AGGREGATION, "date_histogram.fixed_interval", (7, 2), (1, 0)),
+    VersionedPart(_AGGREGATION, "date_histogram.interval", (5, 0), (1, 0), gone=8),
+    VersionedPart(_AGGREGATION, "frequent_item_sets", (8, 7), in_all=False),
+    VersionedPart(_AGGREGATION, "geo_line", (7, 11), in_all=False),
+    VersionedPart(_AGGREGATION, "geotile_grid", (7, 0), (1, 0)),
+    VersionedPart(_AGGREGATION, "median_absolute_deviation", (6, 6), (1, 0)),
+    VersionedPart(_AGGREGATION, "moving_avg", (5, 0), (1, 0), gone=8),
+    VersionedPart(_AGGREGATION, "moving_fn", (6, 4), (1, 0), in_all=False),
+    VersionedPart(_AGGREGATION, "multi_terms", (7, 12), (2, 1), in_all=False),
+    VersionedPart(_AGGREGATION, "random_sampler", (8, 2)),
+    VersionedPart(_AGGREGATION, "rare_terms", (7, 3), (1, 0)),
+    VersionedPart(_AGGREGATION, "rate", (7, 10), in_all=False),
+    VersionedPart(_AGGREGATION, "significant_text", (6, 0), (1, 0)),
+    VersionedPart(_AGGREGATION, "string_stats", (7, 6), in_all=False),
+    VersionedPart(_AGGREGATION, "t_test", (7, 8), in_all=False),
+    VersionedPart(_AGGREGATION, "top_metrics", (7, 7), in_all=False),
+    VersionedPart(_AGGREGATION, "variable_width_histogram", (7, 9), (1, 0)),
+    VersionedPart(_AGGREGATION, "weighted_avg", (6, 4), (1, 0)),
+    VersionedPart(_QUERY, "distance_feature", (7, 2), (1, 0)),
+    VersionedPart(_QUERY, "intervals", (7, 0), (1, 0)),
+    VersionedPart(_QUERY, "knn", (8, 12), (1, 0), in_all=False),
+    VersionedPart(_QUERY, "match_bool_prefix", (7, 2), (1, 0)),
+    VersionedPart(_QUERY, "pinned", (7, 4), in_all=False),
+    VersionedPart(_QUERY, "script_score", (7, 0), (1, 0)),
+    VersionedPart(_QUERY, "semantic", (8, 15), in_all=False),
+    VersionedPart(_QUERY, "sparse_vector", (8, 15)),
+    VersionedPart(_QUERY, "terms_set", (6, 1), (1, 0)),
+    VersionedPart(_QUERY, "text_expansion", (8, 8)),
 )
 _COMPOUND = frozenset(
     (
@@ -186,7 +188,14 @@ def left_out(task: Task, dialect: Dialect) -> Iterator[str]:
         yield f'task "{task.name}": {what} ({part.feature.versions})'
 
 
-def _lacked(task: Task, dialect: Dialect) -> Iterator[tuple[Part, object]]:
+def parts_of_nodes(task: Task) -> Iterator[VersionedPart]:
+    """Yield the parts of a task that not every node that esbench starts has, whatever its version."""
+    if not task.operation.python:
+        for kind, params in _requests(task.operation.type, task.operation.params):
+            yield from (part for part, _ in _parts(kind, params) if part.feature.node)
+
+
+def _lacked(task: Task, dialect: Dialect) -> Iterator[tuple[VersionedPart, object]]:
     """Yield the parts of a task that a server does not know, with their values; those of Python code are not known."""
     if not task.operation.python:
         for kind, params in _requests(task.operation.type, task.operation.params):
@@ -203,7 +212,7 @@ def _requests(kind: str, params: Mapping[str, Any]) -> Iterator[tuple[str, Mappi
             yield from _requests(str(inner.get("operation-type")), inner)
 
 
-def _parts(kind: str, params: Mapping[str, Any]) -> Iterator[tuple[Part, object]]:
+def _parts(kind: str, params: Mapping[str, Any]) -> Iterator[tuple[VersionedPart, object]]:
     """Yield the parts in the parameters of a request that are in the table, with their values."""
     for place, given in ((_REQUEST, params.get("request-params")), (_OWN, params)):
         yield from _named(place, kind, given)
@@ -218,7 +227,7 @@ def _parts(kind: str, params: Mapping[str, Any]) -> Iterator[tuple[Part, object]
                 yield from _named(place, kind, {name: None})
 
 
-def _named(place: str, kind: str, given: object) -> Iterator[tuple[Part, object]]:
+def _named(place: str, kind: str, given: object) -> Iterator[tuple[VersionedPart, object]]:
     """Yield the parts of a place whose names are keys of a mapping, with the values there."""
     for name, value in given.items() if isinstance(given, Mapping) else ():
         for part in _BY_NAME.get((place, name), ()):
@@ -226,7 +235,7 @@ def _named(place: str, kind: str, given: object) -> Iterator[tuple[Part, object]
                 yield part, value
 
 
-_BY_NAME: dict[tuple[str, str], list[Part]] = {}
+_BY_NAME: dict[tuple[str, str], list[VersionedPart]] = {}
 for _part in PARTS:
     _BY_NAME.setdefault((_part.place, _part.name), []).append(_part)
 

@@ -57,8 +57,8 @@ def summary(record: RaceRecord) -> ReportDocument:
                 *servers(record),
                 *_of_devices(record),
             ),
-            shown.sentence(),
-            {key: shown.overview()},
+            overview={key: shown.overview()},
+            lead=shown.sentence(),
         )
     return ReportDocument(
         table_of(_COLUMNS, figures(record)),
@@ -101,7 +101,8 @@ def _short_part(record: RaceRecord, shown: ShownPart, more: Notice) -> ReportDoc
         race_facts(record),
         (*shown.notices(), *_by_remedy(record), more),
         (*shown.sections(), *_of_devices(record)),
-        shown.sentence(),
+        shown.main().title,
+        lead=shown.sentence(),
     )
 
 

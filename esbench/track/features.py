@@ -10,7 +10,7 @@ from esbench.cluster.field_types import feature_of, misspelt
 from esbench.errors import LackedFeatureError, TrackError
 from esbench.model import Challenge, Index, Need, Templates, Track
 from esbench.operations.base import kind_of
-from esbench.operations.versions import left_out, refusals
+from esbench.operations.versions import left_out, parts_of_nodes, refusals
 from esbench.track.document import DocumentNode
 
 LANGUAGE_ANALYZERS = "language-analyzers"
@@ -47,6 +47,9 @@ def needs_of(track: Track, challenge: Challenge) -> dict[str, Need]:
         for feature in of_type:
             what = f'the operation type "{kind.name}" of the task "{task.name}"'
             found.setdefault(feature, Need(feature, what, str(track.path)))
+        for part in parts_of_nodes(task):
+            name = str(part.feature.node)
+            found.setdefault(name, Need(name, f'the {part.feature.name} of the task "{task.name}"', str(track.path)))
         for feature in _of_scripts(task.operation.params):
             found.setdefault(feature, Need(feature, f'a script of the task "{task.name}"', str(track.path)))
     return dict(sorted(found.items()))

@@ -74,7 +74,8 @@ def load_track(
     faults.need_shape(node, below=tuple(node.value) if isinstance(node.value, Mapping) else ())
     refuse_typos(node, "track", faults)
     bodies: list[DocumentNode] = []
-    indices = faults.each(lambda index: _index(index, faults, bodies), node.find("indices") or ())
+    declared = _by_name(node, "indices", "index", faults).values()
+    indices = faults.each(lambda index: _index(index, faults, bodies), declared)
     streams = _by_name(node, "data-streams", "data stream", faults).values()
     data_streams = faults.each(lambda stream: DataStream(stream.value["name"]), streams)
     with faults.apart():

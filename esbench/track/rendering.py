@@ -39,6 +39,7 @@ _HELPERS = """\
 {%- endmacro %}
 """
 _NO_MACRO = re.compile(r"TemplateModule object' has no attribute '(\w+)'")
+_IS_TEXT = re.compile(r"'str object' has no attribute")
 _TAGS = re.compile(r"\{#.*?#\}|\{%[-+]?\s*(\w+).*?%\}", re.DOTALL)
 _BLOCKS = ("if", "for", "macro", "call", "filter", "set", "block", "raw", "with", "autoescape")
 _MARK = re.compile(r"\x00(\d+)\x00")
@@ -278,6 +279,8 @@ class TrackRenderer:
             what = self._naming_undefined(what, *_raised_at(error, name))
             if (missing := _NO_MACRO.search(what)) is not None:
                 what, hint = f'there is no macro "{missing[1]}"', did_you_mean(missing[1], self._macros())
+            elif _IS_TEXT.match(what) is not None:
+                hint = """a parameter with a list or a mapping is JSON: --track-params='{"names": ["a", "b"]}'"""
             elif isinstance(error, jinja2.UndefinedError) or what.endswith("is undefined"):
                 hint = "give it a default: | default(...)"
             elif what.startswith("macro 'collect'"):

@@ -27,7 +27,7 @@ OUTSIDE = (
 TRACK_FILES = ("track.yml", "track.yaml", "track.json")
 _MOST_SHOWN = 160  # characters of a line: a file of minified JSON has one
 _MOST_PATHS = 2000  # a track file may lie in a folder of everything else
-_COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>.+?)\1\s*\)\s*-?\}\}""")
+_COLLECT = re.compile(r"""\{\{-?\s*rally\.collect\(\s*parts\s*=\s*(["'])(?P<glob>(?:(?!\1).)+)\1\s*\)\s*-?\}\}""")
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,20 @@ class SourceFiles:
         return _is_shared(Path(os.path.normpath(root / name)), root)
 
     def glob(self, folder: str, pattern: str) -> list[str]:
-        """Return the files that `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder.
+        """Return what `pattern`, seen from `folder`, matches: sorted paths relative to the track's folder.
+
+        Folders, and links to nothing, are among them: an error names what cannot be read, where it is read.
 
         Raises TrackError if it matches one that may not be read.
         """
         from glob import glob  # it takes patterns with "..", which Path.glob does not
 
         base = self.root / folder
-        found = (str(PurePosixPath(folder) / name) for name in sorted(glob(pattern, root_dir=base)))  # noqa: PTH207
-        files = [name for name in found if (self.root / name).is_file()]
-        for name in files:
+        found = [str(PurePosixPath(folder) / name) for name in sorted(glob(pattern, root_dir=base))]  # noqa: PTH207
+        for name in found:
             if not self.may_read(name):
                 raise TrackError(f'"{pattern}" matches "{name}", which {OUTSIDE}')
-        return files
+        return found
 
     def digest(self, further: Iterable[Path] = ()) -> str:
         """Return the sha256 (hex) of the files that were read and of `further` ones: names and unrendered contents."""

@@ -1,4 +1,4 @@
-"""Reports of a search for a capacity."""
+"""The result of a search for a capacity in reports."""
 
 from __future__ import annotations
 

@@ -1,16 +1,21 @@
-"""`esbench replay`: what the searches in logs are, and the logs in esbench's own format."""
+"""`esbench replay`: the searches in logs are described, written in the own format, or sent again at their times."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from esbench.cli.command import EsbenchCommand, UserPath
-from esbench.cli.option import option
+from esbench.cli.one_race import race_outputs
+from esbench.cli.option import Group, of_cluster, of_load, option
 from esbench.cli.output import check_file, print_text
+from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
+from esbench.cli.track_flags import mapping_with_variables
 from esbench.errors import UsageError
 
 
@@ -19,12 +24,12 @@ from esbench.errors import UsageError
     cls=EsbenchCommand,
     examples=(
         "esbench replay slowlog.json --inspect",
-        "esbench replay access.log --log-format=access-log --export-log=searches.ndjson",
+        "esbench replay slowlog.json --target-hosts=10.0.0.1:9200 --speed=2 --duration=10m",
     ),
     docs="docs/replay.md",
 )
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=UserPath())
-@option("--inspect", is_flag=True, help="Describe the searches. Nothing is sent.")
+@option("--inspect", is_flag=True, matters=True, help="Describe the searches. Nothing is sent.")
 @option(
     "--log-format",
     default="",
@@ -37,34 +42,118 @@ from esbench.errors import UsageError
 @option("--skip-bad-lines", is_flag=True, help="Go on where more than 1 % of the lines cannot be read.")
 @option("--export-log", type=UserPath(), metavar="FILE", help="Write the searches in esbench's own format.")
 @option("--hash-values", is_flag=True, help="Replace literals by keyed hashes before anything is written.")
-def replay(logs: tuple[Path, ...], **flags: Any) -> None:
-    """Describe the searches in logs of production.
+@option("--export-track", type=UserPath(), metavar="DIR", help="Write a track to this new folder. Send nothing.")
+@option(
+    "--speed", default="1", metavar="N", matters=True, help="How many times as fast; max: without pauses, in order."
+)
+@option("--from", "begin", metavar="TIME", help="Where in the log to begin: 2026-11-20T09:00, UTC without a zone.")
+@option("--duration", metavar="TIME", matters=True, help="How much of the log to send, in its own time: 10m.")
+@option("--longest-gap", metavar="TIME", help="Cut times without searches to this length.")
+@option(
+    "--index-map",
+    multiple=True,
+    metavar="PATTERN:NAME",
+    help="Send searches of these indices to another one. May be repeated.",
+)
+@option("--shift-dates", default="", metavar="FIELDS", help="Move dates at these fields by whole days, up to today.")
+@of_load(
+    "--clients",
+    type=click.IntRange(min=1),
+    show_default="by recorded rate and took",
+    help="How many clients each shape has.",
+)
+@of_cluster(
+    "--target-hosts", metavar="HOSTS", matters=True, help="The cluster that is sent the searches: HOST:PORT,..."
+)
+@mapping_with_variables(
+    "--client-options", metavar="OPTIONS", group=Group.CLUSTER, help="How to connect: use_ssl:true,api_key:env:KEY..."
+)
+@of_load(
+    "--no-answers",
+    "answers",
+    flag_value=False,
+    default=True,
+    help="Do not send some searches again, for their answers.",
+)
+@user_tags_option
+@workers_option
+@race_id_option
+@race_outputs
+def replay(logs: tuple[Path, ...], **flags: Any) -> int:
+    """Send the searches in logs of production again, at their times, or describe them.
 
-    LOG is a file of a server, a proxy or GoReplay; - is stdin. Searches cannot be sent yet: --inspect or --export-log
-    is needed.
+    LOG is a file of a server, a proxy or GoReplay; - is stdin. One of --target-hosts, --inspect, --export-track and
+    --export-log is needed. What is sent becomes a race, with a task for each frequent shape.
     """
-    from esbench.features.replay.export import new_log, own_line
     from esbench.features.replay.hashing import Hasher
-    from esbench.features.replay.inspection import Inspection
-    from esbench.features.replay.json_logs import TOP_ONLY
+    from esbench.features.replay.replay import selection_of, send
     from esbench.features.replay.report import inspection_report
-    from esbench.features.replay.sources import LogReading, Logs
+    from esbench.features.replay.spool import Spool
+    from esbench.features.replay.targets import IndexMap
     from esbench.report.text import render_text
 
-    export: Path | None = flags["export_log"]
-    if not flags["inspect"] and export is None:
-        raise UsageError("sending is not there yet", where="esbench replay", hint="add --inspect or --export-log=FILE")
-    check_file(export, "--export-log")
-    hasher = Hasher() if flags["hash_values"] else None
+    sends = _sends(flags)
+    targets = IndexMap.of(flags["index_map"])
+    check_file(flags["export_log"], "--export-log")
+    with ExitStack() as stack:
+        spool = None
+        if sends:
+            selection_of(flags)
+            spool = Spool(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="esbench-spool-"))))
+        source, inspection = _read(logs, flags, Hasher() if flags["hash_values"] else None, spool, targets)
+        account = source.account
+        if spool is not None:
+            if not account.replayable:
+                reasons = ", ".join(f"{why} ({count:,})" for why, count in account.left_out.most_common(3))
+                raise UsageError(f"no search can be sent again: {reasons or 'there is none'}", where=str(logs[0]))
+            return send(flags, spool, inspection, account, targets, {*source.formats})
+    if flags["inspect"]:
+        print_text(render_text(inspection_report(source.formats, account, inspection)))
+    else:
+        click.echo(f"{account.replayable:,} searches of {account.lines:,} lines are in {flags['export_log']}")
+    return 0
+
+
+def _sends(flags: Mapping[str, Any]) -> bool:
+    """Return whether searches are sent, or written as a track. UsageError for flags that exclude one another."""
+    sends = flags["target_hosts"] is not None or flags["export_track"] is not None
+    others = [name for name in ("inspect", "export_log", "hash_values") if flags[name]]
+    if sends and others:
+        what = f"--{others[0].replace('_', '-')} sends nothing"
+        hint = "hashed searches match nothing" if flags["hash_values"] else ""
+        hint = hint or "leave out --target-hosts and --export-track, or this"
+        raise UsageError(what, where="esbench replay", hint=hint)
+    if flags["target_hosts"] is not None and flags["export_track"] is not None:
+        raise UsageError("--export-track sends nothing: leave out --target-hosts", where="esbench replay")
+    if not sends and not flags["inspect"] and flags["export_log"] is None:
+        hint = "add --target-hosts=HOST:9200, --inspect, --export-track=DIR or --export-log=FILE"
+        raise UsageError("nothing is asked for", where="esbench replay", hint=hint)
+    folder: Path | None = flags["export_track"]
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError("there is something already", where=f"--export-track={folder}", hint="name a new folder")
+    return sends
+
+
+def _read(logs: tuple[Path, ...], flags: Mapping[str, Any], hasher: Any, spool: Any, targets: Any) -> tuple[Any, Any]:
+    """Read the logs to their end: into an inspection, a file of the own format, and the spool of what is sent."""
+    from esbench.features.replay.export import new_log, own_line
+    from esbench.features.replay.inspection import Inspection
+    from esbench.features.replay.json_logs import INSPECTED
+    from esbench.features.replay.sources import LogReading, Logs
+
     source = Logs(logs, LogReading(flags["log_format"], flags["index"], flags["seed"]))
     inspection = Inspection()
-    output = nullcontext[IO[str] | None](None) if export is None else new_log(export)
-    with output as file:
+    export: Path | None = flags["export_log"]
+    with ExitStack() as stack:
+        file = None if export is None else stack.enter_context(new_log(export))
         for arrival_s, found in source.requests():
-            if found.left_out not in ("", TOP_ONLY):
+            if found.left_out not in INSPECTED:
                 continue
             entry = hasher.entry(found) if hasher else found
-            inspection.add(arrival_s, entry)
+            entry = entry if spool is None else targets.entry(entry)
+            key = inspection.add(arrival_s, entry)
+            if spool is not None and not found.left_out:
+                spool.add(arrival_s, key, entry)
             if file is not None and not found.left_out:
                 file.write(own_line(arrival_s, entry, hasher is not None) + "\n")
         account = source.account
@@ -75,7 +164,4 @@ def replay(logs: tuple[Path, ...], **flags: Any) -> None:
                 where=", ".join(str(path) for path in logs[:3]),
                 hint="is it the right log? --skip-bad-lines leaves them out",
             )
-    if flags["inspect"]:
-        print_text(render_text(inspection_report(source.formats, account, inspection)))
-    else:
-        click.echo(f"{account.replayable:,} searches of {account.lines:,} lines are in {export}")
+    return source, inspection

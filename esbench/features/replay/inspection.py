@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from esbench.features.replay.entries import Entry
 from esbench.features.replay.shapes import shape_of
 from esbench.measure.histogram import Counts
 
+SHOWN_SHAPES = 20
 _MOST_SHAPES = 10_000
 _WINDOW_S = 3600
 _LONG_GAP_S = 3600.0
@@ -113,8 +114,8 @@ class Inspection:
         self._shapes: dict[str, Shape] = {}
         self._rest = Shape("", "other shapes")
 
-    def add(self, arrival_s: float, entry: Entry) -> None:
-        """Count a search."""
+    def add(self, arrival_s: float, entry: Entry) -> str:
+        """Count a search, and return the key of its shape."""
         self.rates.add(arrival_s)
         key, name = shape_of(entry.path, entry.body)
         shape = self._shapes.get(key)
@@ -123,6 +124,16 @@ class Inspection:
             if len(self._shapes) < _MOST_SHAPES:
                 shape = self._shapes[key] = Shape(key, name)
         shape.add(entry)
+        return key
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of all shapes by their keys; those of one name get the beginning of their key."""
+        count = Counter(shape.name for shape in self._shapes.values())
+        return {
+            key: f"{shape.name} #{key[:4]}" if count[shape.name] > 1 else shape.name
+            for key, shape in self._shapes.items()
+        }
 
     @property
     def shape_count(self) -> int:
@@ -135,7 +146,6 @@ class Inspection:
         rest = Shape("", f"{max(0, len(ordered) - most):,} other shapes")
         for shape in (*ordered[most:], self._rest):
             rest.merge(shape)
-        names = Counter(shape.name for shape in ordered)
-        for shape in ordered[:most]:
-            shape.name = f"{shape.name} #{shape.key[:4]}" if names[shape.name] > 1 else shape.name
-        return [*ordered[:most], *([rest] if rest.count else [])]
+        names = self.names
+        shown = [replace(shape, name=names[shape.key]) for shape in ordered[:most]]
+        return [*shown, *([rest] if rest.count else [])]

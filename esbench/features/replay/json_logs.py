@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from esbench.features.replay.entries import (
@@ -18,6 +19,8 @@ from esbench.features.replay.entries import (
 from esbench.features.replay.searches import ADMINISTRATION, OTHER_LANGUAGES, WRITES, endpoint_of, why_left_out
 
 TOP_ONLY = "Query Insights has the top N only"
+HASHED = "hashed literals match nothing"
+INSPECTED = ("", TOP_ONLY, HASHED)
 
 
 def read_own(line: str) -> Entry:
@@ -28,7 +31,8 @@ def read_own(line: str) -> Entry:
         raise BadLineError("method or path is missing")
     stamp = read_stamp(str(fields.get("@timestamp", "")))
     body = _body(path, body) if isinstance(body, str) else body
-    return _request(stamp, method, path, body, fields.get("took_ms"), fields.get("status"), fields.get("hits"))
+    entry = _request(stamp, method, path, body, fields.get("took_ms"), fields.get("status"), fields.get("hits"))
+    return replace(entry, left_out=HASHED) if fields.get("hashed") is True and not entry.left_out else entry
 
 
 def read_query_log(line: str) -> Entry:

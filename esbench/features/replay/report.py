@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from esbench.features.replay.account import Account
-from esbench.features.replay.inspection import Inspection, Shape
+from esbench.features.replay.inspection import SHOWN_SHAPES, Inspection, Shape
 from esbench.features.replay.json_logs import TOP_ONLY
 from esbench.features.replay.sources import ACCESS_LOG, GOR, SLOW_LOG, SLOW_LOG_JSON
 from esbench.measure.histogram import percentiles_ns
@@ -13,7 +13,6 @@ from esbench.record.figures import Notice
 from esbench.report.table_model import ColumnOf, ReportDocument, table_of
 from esbench.units import format_duration
 
-SHOWN_SHAPES = 20
 _UNKNOWN = {
     SLOW_LOG: "routing, preference and other parameters; the body as the server parsed it, not as it was sent",
     SLOW_LOG_JSON: "routing, preference and other parameters; the body as the server parsed it, not as it was sent",
@@ -79,9 +78,9 @@ def _moment(epoch_s: float) -> str:
         return "a time out of range"
 
 
-def _account(account: Account) -> tuple[tuple[str, str], ...]:
-    parts = [
-        ("lines", account.lines),
+def account_parts(account: Account) -> list[tuple[str, int]]:
+    """Return the parts of all lines, which sum up to their number, with their names."""
+    return [
         ("can be replayed", account.replayable),
         *((f"left out: {reason}", count) for reason, count in sorted(account.left_out.items())),
         ("children: lines of further shards and phases", account.children),
@@ -90,6 +89,10 @@ def _account(account: Account) -> tuple[tuple[str, str], ...]:
         ("truncated", account.truncated),
         ("not parsable", account.bad),
     ]
+
+
+def _account(account: Account) -> tuple[tuple[str, str], ...]:
+    parts = [("lines", account.lines), *account_parts(account)]
     shown = [(title, f"{count:,}") for title, count in parts if count or title in ("lines", "can be replayed")]
     return (*shown, *((("first bad lines", "; ".join(account.samples)),) if account.samples else ()))
 

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 WRITES, SCROLLS, PIT, ASYNC = "writes", "scrolls", "points in time", "async searches"
+HEADS = "HEAD: whether something is there"
 OTHER_LANGUAGES, ADMINISTRATION, BODY_MISSING = "SQL, ES|QL and EQL", "administration", "their body is not in the log"
 NOT_HTTP = "no path of an index"
 _READS = {"_search", "_msearch", "_count", "_mget"}
@@ -36,8 +37,10 @@ def why_left_out(method: str, path: str, body: Any) -> str:  # noqa: PLR0911 - a
         return PIT
     if further.startswith("scroll") or "scroll" in names:
         return SCROLLS
+    if method == "HEAD":
+        return HEADS
     if endpoint in _DOCUMENTS:
-        return "" if method in ("GET", "HEAD") and further else WRITES
+        return "" if method == "GET" and further else WRITES
     if endpoint in _WRITES:
         return WRITES
     is_read = endpoint in _READS and further in ("", "template") and method in ("GET", "POST")

@@ -459,3 +459,14 @@ def test_a_wrong_value_of_a_parameter_names_the_parameter(value: str, told: str,
     message = failure(tmp_path, text, params={"clients": "10k"})
     assert told in message
     assert ("--track-params" in message) == ("--track-params" in told)
+
+
+def test_an_index_that_is_defined_twice_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TrackError, match='the index "docs" is defined twice'):
+        load(write_track(tmp_path, "indices: [{name: docs}, {name: docs}]\nschedule: [{operation: refresh}]"))
+
+
+def test_a_text_that_is_used_as_a_list_has_a_hint_how_to_give_one(tmp_path: Path) -> None:
+    template = "{% set _ = names.append('b') %}\nschedule: [{operation: refresh}]"
+    with pytest.raises(TrackError, match=r"'str object' has no attribute 'append' .*--track-params=.*\[\"a\", \"b\"\]"):
+        load(write_track(tmp_path, template), names="a")

@@ -11,6 +11,7 @@ from track_files import write_track
 from esbench.cli.main import run
 from esbench.cluster.field_types import KNOWN, OF_FEATURES, OF_SOME
 from esbench.engine.catalog import load_catalog
+from esbench.operations.versions import PARTS
 
 TRACK = """\
 indices:
@@ -114,7 +115,9 @@ def test_the_catalog_says_of_each_type_who_has_it() -> None:
     catalog = load_catalog()
     assert set(catalog.further) >= OF_SOME
     assert set(OF_FEATURES.values()) <= set(catalog.feature_modules)
-    assert {feature for feature in catalog.further if "_" in feature} <= KNOWN
+    parts = {part.feature.node for part in PARTS} - {None}
+    assert set(catalog.further) >= parts
+    assert {feature for feature in catalog.further if "_" in feature} - parts <= KNOWN
 
 
 def test_the_list_shows_what_nodes_can_do_and_are_made_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,3 +130,22 @@ def test_the_list_shows_what_nodes_can_do_and_are_made_of(capsys: pytest.Capture
     assert [name for name, row in rows.items() if row["sql"]] == ["elasticsearch-6.8.23"]
     assert not any(row["security"] for row in rows.values())
     assert {"painless", "ingest"} <= set(rows["elasticsearch-7.10.2"])
+
+
+def test_an_aggregation_that_the_node_leaves_out_is_told_with_the_nodes_that_have_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+indices: [{name: things}]
+schedule:
+  - name: top
+    operation: {operation-type: search, body: {aggs: {a: {multi_terms: {terms: [{field: b}, {field: c}]}}}}}
+"""
+    path = write_track(tmp_path, text)
+    assert run(["validate-track", f"--track-path={path}", "--distribution=7.17.29"]) == 2
+    said = capsys.readouterr().out.splitlines()[0]
+    assert "elasticsearch-7.17.29 does not have multi_terms-aggregation" in said
+    assert 'the aggregation "multi_terms" of the task "top"' in said
+    assert "all that have it: opensearch-2.19.6, opensearch-3.6.0" in said
+    for distribution in ("opensearch-2.19.6", "9.1.0"):
+        assert run(["validate-track", f"--track-path={path}", f"--distribution={distribution}"]) == 0

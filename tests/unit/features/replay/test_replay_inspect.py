@@ -279,10 +279,10 @@ def test_rates_forget_no_peak() -> None:
     assert (rates.peak, rates.lowest, rates.count) == (2, 1, 20_001)
 
 
-def test_nothing_is_sent_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_alone_asks_for_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.log").write_text(own())
     assert run(["replay", str(tmp_path / "a.log")]) == 2
-    assert "sending is not there yet" in capsys.readouterr().err
+    assert "nothing is asked for" in capsys.readouterr().err
 
 
 def test_the_own_format_is_read_back(tmp_path: Path) -> None:

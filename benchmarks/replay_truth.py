@@ -1,0 +1,208 @@
+"""Whether a replay is true: what comes is what the log has, once, in order, at its times; what nodes log comes back.
+
+    python benchmarks/replay_truth.py server [--lines 6000] [--rate 200] [--shapes 5] [--speed 1]
+    python benchmarks/replay_truth.py nodes [--distribution opensearch-2.19.6 ...] [--seconds 20] [--rate 50]
+
+`server`: a log in esbench's own format, Poisson arrivals, is replayed against a server that notes when each request
+came. Prints how many came once, how many overtook another one, how far arrivals are from their times, a
+Kolmogorov-Smirnov test of the gaps (recorded / speed against received), how long it took, and the memory of the load
+workers at their begin and end.
+
+`nodes`: a node with its slow log at 0 is raced with two searches at a rate. Its log is read back: counts by shape
+against what was sent. It is replayed on the same node, and the log is read once more: the same bodies, and arrivals as
+before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from array import array
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import cast
+
+REPLY = b'{"took":1,"timed_out":false,"_shards":{"total":1,"successful":1,"failed":0},"hits":{"total":{"value":1}}}'
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY)
+BEGIN_S = 1_763_629_200.0
+ESBENCH = [sys.executable, "-m", "esbench"]
+
+
+class Noting(asyncio.Protocol):
+    """A connection of the server: notes (clock ns, number) of each request `/i/_search?n=NUMBER`."""
+
+    noted = array("q")
+
+    def __init__(self) -> None:
+        self._held = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        now_ns = time.perf_counter_ns()
+        self._held += data
+        while (end := self._held.find(b"\r\n\r\n")) >= 0:
+            head = self._held[:end]
+            place = head.find(b"Content-Length: ")
+            whole = end + 4 + (int(head[place + 16 :].split(b"\r\n", 1)[0]) if place >= 0 else 0)
+            if len(self._held) < whole:
+                return
+            self._held = self._held[whole:]
+            begin = head.find(b"?n=")
+            if begin >= 0:
+                Noting.noted.append(now_ns)
+                Noting.noted.append(int(head[begin + 3 :].split(b" ", 1)[0]))
+            self._transport.write(HEAD + REPLY)
+
+
+def serve(path: Path) -> None:
+    """Serve until stdin ends; then write what was noted."""
+    import uvloop
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Noting, "127.0.0.1", 0)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        ended = asyncio.Event()
+        loop.add_reader(0, ended.set)
+        await ended.wait()
+        with path.open("wb") as file:
+            Noting.noted.tofile(file)
+        os._exit(0)
+
+    uvloop.run(run())
+
+
+def write_log(path: Path, lines: int, rate: float, shapes: int) -> array[float]:
+    """Write a log, and return its arrivals in s since the first."""
+    draw, at_s, times = random.Random(1), 0.0, array("d")
+    with path.open("w") as file:
+        for number in range(lines):
+            at_s += draw.expovariate(rate) if number else 0.0
+            stamp = datetime.fromtimestamp(BEGIN_S + at_s, UTC).isoformat(timespec="microseconds")
+            times.append(datetime.fromisoformat(stamp).timestamp() - BEGIN_S)
+            field = min(shapes - 1, int(draw.expovariate(0.7)))
+            body = {"query": {"bool": {"must": [{"match": {f"field{field}": f"words {number} of a search"}}]}}}
+            line = {"@timestamp": stamp, "method": "POST", "path": f"/i/_search?n={number}", "body": body}
+            file.write(json.dumps({**line, "took_ms": 1, "hits": 1}) + "\n")
+    return times
+
+
+def memory_mb(race: int) -> list[float]:
+    """Return the memory of the load workers of a race's process, in MB."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            words = (status.parent / "cmdline").read_bytes().split(b"\0")
+            text = status.read_text()
+        except OSError:
+            continue
+        if b"esbench.worker.process" in words and f"\nPPid:\t{race}\n" in text:
+            found.append(int(text.partition("VmRSS:")[2].split()[0]) / 1024)
+    return found
+
+
+def ks(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Return the statistic and the asymptotic p of the two-sample Kolmogorov-Smirnov test."""
+    a, b, place, most = sorted(first), sorted(second), 0, 0.0
+    for number, value in enumerate(a, 1):
+        while place < len(b) and b[place] <= value:
+            place += 1
+        most = max(most, abs(number / len(a) - place / len(b)))
+    root = math.sqrt(len(a) * len(b) / (len(a) + len(b)))
+    x = (root + 0.12 + 0.11 / root) * most
+    p = 2 * sum((-1) ** (k - 1) * math.exp(-2 * k * k * x * x) for k in range(1, 101))
+    return most, min(1.0, max(0.0, p)) if x > 0.2 else 1.0
+
+
+def server(arguments: argparse.Namespace) -> None:
+    lines, speed = arguments.lines, arguments.speed
+    with tempfile.TemporaryDirectory(prefix="replay-truth-", dir=arguments.folder) as name:
+        folder = Path(name)
+        env = {**os.environ, "ESBENCH_HOME": str(folder / "home")}
+        times = write_log(folder / "a.log", lines, arguments.rate, arguments.shapes)
+        begun = time.perf_counter()
+        words = [*ESBENCH, "replay", str(folder / "a.log"), f"--export-track={folder / 'track'}", f"--speed={speed:g}"]
+        subprocess.run(words, env=env, check=True, stdout=subprocess.DEVNULL)
+        print(f"log of {lines:,} lines to a track: {lines / (time.perf_counter() - begun):,.0f} lines/s")
+        noted, memory, code = raced(folder, env, arguments.workers)
+    report(noted, times, speed)
+    print(f"the race ended with {code}; its workers had {memory[0]:.0f} MB at its begin, {memory[1]:.0f} MB at its end")
+
+
+def raced(folder: Path, env: dict[str, str], workers: int) -> tuple[array[int], tuple[float, float], int]:
+    """Race the track against the noting server: what came, the workers' memory early and late, the exit code."""
+    words = [sys.executable, __file__, "serve", str(folder / "noted")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as noting:
+        assert noting.stdout is not None and noting.stdin is not None
+        port = noting.stdout.readline().strip()
+        race = [*ESBENCH, "race", f"--track-path={folder / 'track'}", f"--target-hosts=127.0.0.1:{port}"]
+        options = ["--pipeline=http", f"--workers={workers}", "--on-error=continue"]
+        sampled: list[float] = []
+        with subprocess.Popen([*race, *options, "--all"], env=env, stdout=subprocess.PIPE, text=True) as running:
+            while running.poll() is None:
+                if found := memory_mb(running.pid):
+                    sampled.append(sum(found))
+                time.sleep(1)
+            assert running.stdout is not None
+            print("\n".join(line for line in running.stdout.read().splitlines() if line[:1] in "!w" and line))
+        noting.stdin.close()
+        noting.wait()
+    noted = array("q")
+    noted.frombytes((folder / "noted").read_bytes())
+    early = sampled[min(5, len(sampled) - 1)] if sampled else math.nan
+    return noted, (early, sampled[-2] if len(sampled) > 1 else early), running.returncode
+
+
+def report(noted: array[int], times: Sequence[float], speed: float) -> None:
+    came = list(zip(noted[::2], noted[1::2], strict=True))
+    numbers = [number for _, number in came]
+    once = len(set(numbers)) == len(numbers) == len(times)
+    print(f"{len(numbers):,} of {len(times):,} requests came, {'each once' if once else 'NOT each once'}")
+    due = [times[number] / speed for number in numbers]
+    overtaken = [later - earlier for earlier, later in zip(due[1:], due, strict=False) if earlier < later]
+    worst = f", by {1000 * max(overtaken):.2f} ms at most" if overtaken else ""
+    print(f"{len(overtaken):,} came before one that was due earlier{worst}")
+    late = sorted(at_ns / 1e9 - due_s for (at_ns, _), due_s in zip(came, due, strict=True))
+    middle, p99 = late[len(late) // 2] - late[0], late[len(late) * 99 // 100] - late[0]
+    print(f"later than the most punctual one: median {1000 * middle:.3f} ms, p99 {1000 * p99:.3f} ms")
+    took_s = (came[-1][0] - came[0][0]) / 1e9
+    print(f"from first to last: {took_s:.3f} s, {(times[-1] - times[0]) / speed:.3f} s by the log")
+    gaps = [(after[0] - before[0]) / 1e9 for before, after in pairwise(came)]
+    recorded = [(after - before) / speed for before, after in pairwise(times)]
+    statistic, p = ks(recorded[:200_000], gaps[:200_000])
+    print(f"gaps, Kolmogorov-Smirnov: D {statistic:.4f}, p {p:.3f} ({'not ' if p > 0.05 else ''}rejected at 5 %)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parts = parser.add_subparsers(dest="part", required=True)
+    noting = parts.add_parser("serve")
+    noting.add_argument("path", type=Path)
+    null = parts.add_parser("server")
+    null.add_argument("--lines", type=int, default=6000)
+    null.add_argument("--rate", type=float, default=200.0)
+    null.add_argument("--shapes", type=int, default=5)
+    null.add_argument("--speed", type=float, default=1.0)
+    null.add_argument("--workers", type=int, default=1)
+    null.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    if arguments.part == "serve":
+        serve(arguments.path)
+    else:
+        server(arguments)
+
+
+if __name__ == "__main__":
+    main()
