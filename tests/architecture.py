@@ -16,7 +16,7 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 
 # From the roof to the ground: a package, or a module of the top level, imports only from those that stand after it.
 FLOORS: dict[str, tuple[str, ...]] = {
-    "features": ("features", "null_server"),
+    "features": ("features", "seams", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
     "races": ("race", "progress", "worker", "engine"),
     "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
@@ -56,8 +56,8 @@ def room(module: str) -> str:
 
 
 def feature(module: str) -> str | None:
-    """The feature that a module is of: a folder of features, or a room of their floor; None of the core."""
-    if room(module) not in FLOORS["features"]:
+    """The feature that a module is of: a folder of features, or the null server; None of the core and of its seams."""
+    if room(module) not in FLOORS["features"] or room(module) == "seams":
         return None
     return module.split(".")[1] if module.startswith("features.") else room(module)
 
