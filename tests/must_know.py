@@ -2,8 +2,8 @@
 
 python tests/must_know.py    prints them, with those that cannot be had without a race, and fails where one is too large
 
-The core is esbench without esbench/features, esbench/null_server and esbench/seams.py. LIMITS may only fall: a commit that
-must raise one says why.
+The core is esbench without esbench/features, esbench/null_server and esbench/seams.py. LIMITS may only fall: a commit
+that must raise one says why.
 """
 
 from __future__ import annotations
