@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
+
+from esbench.errors import UsageError
 
 # What publishes a race of the command line: see esbench.cli.publishing.Publisher. Help has their options in this order.
 PUBLISHERS = (
@@ -26,6 +29,17 @@ PAGES = {
 
 
 def load(location: str) -> Any:
-    """Import the module of a location, and return its attribute."""
+    """Import the module of a location, and return its attribute. UsageError if its feature is not installed."""
     module, _, attribute = location.partition(":")
+    if is_absent(location):
+        name = module.removeprefix("esbench.features.").partition(".")[0]
+        raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
     return getattr(import_module(module), attribute)
+
+
+def is_absent(location: str) -> bool:
+    """True if a location is in a feature that is not installed."""
+    parts = location.partition(":")[0].split(".")[:3]
+    if parts[:2] != ["esbench", "features"]:
+        return False
+    return find_spec("esbench.features") is None or find_spec(".".join(parts)) is None

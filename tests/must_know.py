@@ -23,7 +23,7 @@ LIMITS: Mapping[str, int] = {
     "files of the core": 370,
     "code lines of the core": 45_600,
     "rooms of the core": 25,
-    "arrows of the core": 153,
+    "arrows of the core": 154,
     "modules of the core that features import": 140,  # each feature that moves out of the core brings those it uses
     "lines of race.run": 59,
     "names in race.run": 33,

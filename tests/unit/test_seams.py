@@ -11,6 +11,7 @@ import pytest
 import esbench.seams
 from esbench import tables
 from esbench.cli.main import COMMANDS
+from esbench.errors import UsageError
 from esbench.record.parts import PARTS
 from esbench.report.render import COMPARISON_FORMATS
 from esbench.seams import NOUNS, SEAMS, described
@@ -53,6 +54,13 @@ def test_a_seam_is_described_with_its_methods() -> None:
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_the_tables_name_what_is_there(location: str) -> None:
     assert tables.load(location) is not None
+
+
+@pytest.mark.parametrize("location", ["esbench.features.missing:thing", "esbench.features.missing.command:run"])
+def test_a_feature_that_is_not_installed_is_an_error_of_one_line(location: str) -> None:
+    assert tables.is_absent(location)
+    with pytest.raises(UsageError, match='the feature "missing" of esbench is not installed'):
+        tables.load(location)
 
 
 def test_a_feature_adds_something() -> None:
