@@ -20,6 +20,11 @@ SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
 SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
 # What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.
 LAUNCHERS = {"hosts": "esbench.features.hosts.load_hosts:load_hosts"}
+# A track's own Python: what imports it where a track is loaded, and in a load worker.
+PYTHON = {
+    "track": "esbench.features.python.track_code:import_code",
+    "worker": "esbench.features.python.worker_part:WorkerCode",
+}
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",

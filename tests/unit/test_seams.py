@@ -22,7 +22,7 @@ LOCATIONS = [
     *tables.PUBLISHERS,
     *(
         location
-        for table in (tables.PAGES, tables.LAUNCHERS, tables.SENDERS, tables.SERVERS)
+        for table in (tables.PAGES, tables.LAUNCHERS, tables.SENDERS, tables.SERVERS, tables.PYTHON)
         for location in table.values()
     ),
     *(command.location for command in COMMANDS.values()),

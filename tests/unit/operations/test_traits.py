@@ -14,9 +14,9 @@ import pytest
 from bound import bound_operation
 
 from esbench.errors import UsageError
+from esbench.features.python.operations import TrackOperationTypes
 from esbench.operations import builtin_operations
 from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits, kind_of
-from esbench.rally_python.operations import TrackOperationTypes
 
 OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[3]
