@@ -13,7 +13,6 @@ from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.sizes import DiskNeed, check_sizes
-from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.race.own_code import OwnCode
@@ -82,6 +81,8 @@ class DocumentFiles:
         """Return the corpora, or generated documents in their place."""
         if self.synthetic_documents is None or not corpora:
             return corpora
+        from esbench.corpus.synthetic import synthetic_corpora
+
         requests: list[Mapping[str, Any]] = []
         if code is not None:
             requests = code.requests_of_sources(challenge)
