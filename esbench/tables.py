@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from esbench.errors import UsageError
@@ -36,14 +35,19 @@ PAGES = {
 def load(location: str) -> Any:
     """Import the module of a location, and return its attribute. UsageError if its feature is not installed."""
     module, _, attribute = location.partition(":")
-    if is_absent(location):
-        name = module.removeprefix("esbench.features.").partition(".")[0]
-        raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError:
+        if not is_absent(location):
+            raise
+    name = module.removeprefix("esbench.features.").partition(".")[0]
+    raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
 
 
 def is_absent(location: str) -> bool:
     """True if a location is in a feature that is not installed."""
+    from importlib.util import find_spec
+
     parts = location.partition(":")[0].split(".")[:3]
     if parts[:2] != ["esbench", "features"]:
         return False
