@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ import click
 
 from esbench.errors import UsageError, did_you_mean, nearest
 from esbench.errors.user_paths import user_path
+from esbench.tables import load
 
 C = TypeVar("C", bound=Callable[..., Any])
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
@@ -332,9 +332,8 @@ class LazyCommand:
     help: str
 
     def load(self) -> click.Command:
-        """Import the command and return it. Raises TypeError if the location is not that of a click command."""
-        module, _, attribute = self.location.partition(":")
-        command = getattr(import_module(module), attribute)
+        """Import the command and return it. UsageError if its feature is absent, TypeError for another object."""
+        command = load(self.location)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.location} is not a click command")
         return command
