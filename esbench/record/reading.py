@@ -62,6 +62,17 @@ def check_nesting(document: Any, deepest: int = _DEEPEST) -> None:
         raise ValueError(f"it is nested deeper than {deepest} levels")
 
 
+def check_numbers(document: Any) -> None:
+    """Raise OverflowError if a whole number of a decoded JSON document is beyond floats, which figures are made of."""
+    left = [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, int):
+            float(value)
+        elif isinstance(value, dict | list):
+            left.extend(value.values() if isinstance(value, dict) else value)
+
+
 @contextmanager
 def reading(file: Path, hint: str = "") -> Iterator[None]:
     """Turn whatever is wrong with a file into a RecordError that names it."""

@@ -35,7 +35,7 @@ from esbench.record.locks import is_running
 from esbench.record.model import SCHEMA, RaceRecord, Session, TrackFacts
 from esbench.record.parts import decoded_entries, decoded_parts, with_parts_as_keys
 from esbench.record.private import open_private, private_folder, process_name
-from esbench.record.reading import check_nesting, read_stored, reading
+from esbench.record.reading import check_nesting, check_numbers, read_stored, reading
 from esbench.record.secrets import redact
 from esbench.record.shapes import check_record
 from esbench.record.sums import UNSEALED, changes, damage_text, is_as_sealed, sealed, sum_of
@@ -503,6 +503,7 @@ def _read_whole(file: Path) -> RaceRecord:
             with reading(_file_of(key, file)):
                 document[key] = msgspec.json.decode(read_stored(_file_of(key, file)))
         check_nesting(document)
+        check_numbers(document)
         record = decode_record(msgspec.json.encode(document) if moved else payload)
         return replace(record, race_id=file.parent.name, damage=files.damage(payload, file.parent.name, file.parent))
 

@@ -129,6 +129,15 @@ def test_what_comes_after_the_end_of_a_race_is_not_in_its_series(store: RaceStor
     assert RaceStore(tmp_path / "other").load("a").damage == ""
 
 
+def test_a_number_beyond_floats_is_no_figure(store: RaceStore) -> None:
+    file = store.folder("a").record_file
+    document = json.loads(file.read_text())
+    document["tasks"][0]["due"] = 10**400
+    file.write_text(json.dumps(document))
+    with pytest.raises(RecordError, match=r"race\.json: int too large to convert to float"):
+        store.load("a")
+
+
 def test_an_older_record_without_sums_says_nothing(store: RaceStore) -> None:
     store.folder("a").record_file.write_bytes(GOLDEN.with_name("race-schema-8.json").read_bytes())
     assert store.load("a").damage == ""
