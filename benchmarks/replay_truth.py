@@ -1,7 +1,7 @@
 """Whether a replay is true: what comes is what the log has, once, in order, at its times; what nodes log comes back.
 
     python benchmarks/replay_truth.py server [--lines 6000] [--rate 200] [--shapes 5] [--speed 1]
-    python benchmarks/replay_truth.py nodes [--distribution opensearch-2.19.6 ...] [--seconds 20] [--rate 50]
+    python benchmarks/replay_truth.py nodes [--distribution opensearch-2.19.6 ...] [--lines 600] [--rate 30]
 
 `server`: a log in esbench's own format, Poisson arrivals, is replayed against a server that notes when each request
 came. Prints how many came once, how many overtook another one, how far arrivals are from their times, a
@@ -21,16 +21,24 @@ import json
 import math
 import os
 import random
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import cast
+from urllib.request import Request, urlopen
+
+from esbench.features.replay.entries import Entry
+from esbench.features.replay.sources import LogReading, Logs
 
 REPLY = b'{"took":1,"timed_out":false,"_shards":{"total":1,"successful":1,"failed":0},"hits":{"total":{"value":1}}}'
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY)
@@ -185,6 +193,118 @@ def report(noted: array[int], times: Sequence[float], speed: float) -> None:
     print(f"gaps, Kolmogorov-Smirnov: D {statistic:.4f}, p {p:.3f} ({'not ' if p > 0.05 else ''}rejected at 5 %)")
 
 
+def nodes(arguments: argparse.Namespace) -> None:
+    for distribution in arguments.distribution:
+        with tempfile.TemporaryDirectory(prefix="replay-truth-", dir=arguments.folder) as name:
+            Path(name).chmod(0o755)  # the user of the node reads its Java there
+            home = Path(name) / "home"
+            home.mkdir()
+            (home / "cache").symlink_to(Path(arguments.cache).expanduser())
+            node = Node({**os.environ, "ESBENCH_HOME": str(home)}, distribution)
+            try:
+                compare(node, Path(name), arguments)
+            finally:
+                node.stop()
+
+
+class Node:
+    """A node with the index `orders`, whose searches are all written into its slow log."""
+
+    def __init__(self, env: dict[str, str], distribution: str) -> None:
+        self.env, self.distribution = env, distribution
+        self.race = f"truth-{os.getpid()}"
+        tasks = "--include-tasks=type:delete-index,type:create-index,bulk-load,refresh"
+        words = ["race", "--track=orders", "--track-params=documents:2000", tasks, f"--distribution={distribution}"]
+        self.run(*words, "--keep-node", f"--race-id={self.race}", "--quiet")
+        record = json.loads(Path(env["ESBENCH_HOME"], "races", self.race, "race.json").read_text())
+        self.url = record["clusters"]["default"]["hosts"][0]
+        shown = self.run("list", "nodes")
+        folder = next(line.split()[-1] for line in shown.splitlines() if line.startswith(self.race))
+        self.logs = Path(folder) / "logs"
+        key = "cluster.search.request.slowlog"
+        if distribution.startswith("opensearch"):
+            self.put("/_cluster/settings", {"persistent": {f"{key}.level": "TRACE", f"{key}.threshold.trace": "0ms"}})
+        else:
+            self.put("/orders/_settings", {"index.search.slowlog.threshold.query.trace": "0ms"})
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run([*ESBENCH, *words], env=self.env, check=True, stdout=subprocess.PIPE, text=True)
+        return done.stdout
+
+    def put(self, path: str, body: object) -> None:
+        headers = {"content-type": "application/json"}
+        with urlopen(Request(self.url + path, json.dumps(body).encode(), headers, method="PUT")):
+            pass
+
+    def take_log(self, target: Path) -> Path:
+        """Move what the node has logged so far into a file: what it logs next begins after that."""
+        time.sleep(2)
+        (source,) = self.logs.glob("*_index_search_slowlog.log")
+        text = source.read_bytes()[getattr(self, "_taken", 0) :]
+        self._taken = getattr(self, "_taken", 0) + len(text)
+        target.write_bytes(text)
+        return target
+
+    def stop(self) -> None:
+        self.run("stop", self.race)
+
+
+def compare(node: Node, folder: Path, arguments: argparse.Namespace) -> None:
+    """Send searches, replay what the node has logged of them, and compare the three logs."""
+    sent, draw, at_s = folder / "sent.log", random.Random(1), BEGIN_S
+    with sent.open("w") as file:
+        for number in range(arguments.lines):
+            at_s += draw.expovariate(arguments.rate)
+            kind = {"term": {"user_id": f"u{number}"}} if number % 3 else {"range": {"amount": {"gte": float(number)}}}
+            stamp = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="microseconds")
+            path = "/orders/_search"
+            line = {"@timestamp": stamp, "method": "POST", "path": path, "body": {"query": kind, "size": 3}}
+            file.write(json.dumps(line) + "\n")
+    replay = [
+        "--target-hosts",
+        node.url.removeprefix("http://"),
+        "--no-answers",
+        "--quiet",
+        "--workers=1",
+        "--clients=32",
+    ]
+    node.run("replay", str(sent), *replay)  # until Java has compiled what it needs
+    node.take_log(folder / "before.log")
+    node.run("replay", str(sent), *replay)
+    first = node.take_log(folder / "first.log")
+    node.run("replay", str(first), "--index=orders", *replay)
+    second = node.take_log(folder / "second.log")
+    logs = [entries_of(path) for path in (sent, first, second)]
+    print(
+        f"{node.distribution}: {len(logs[0]):,} searches sent, {len(logs[1]):,} logged, {len(logs[2]):,} logged again"
+    )
+    counts = [Counter(next(iter(entry.body["query"])) for _, entry in log) for log in logs]
+    print(f"  by kind of query: {', '.join(str(dict(count)) for count in counts)}")
+    texts = [Counter(json.dumps(entry.body, sort_keys=True) for _, entry in log) for log in logs[1:]]
+    print(f"  logged again with the same text: {(texts[0] & texts[1]).total():,} of {texts[0].total():,}")
+    for title, before, after in (("sent to logged", 0, 1), ("logged to logged again", 1, 2)):
+        print(f"  arrivals, {title}: {distances(logs[before], logs[after])}")
+
+
+def entries_of(path: Path) -> list[tuple[float, Entry]]:
+    found = Logs([path], LogReading(index="orders")).requests()
+    return sorted(((at_s, entry) for at_s, entry in found if not entry.left_out), key=itemgetter(0))
+
+
+def value_of(entry: Entry) -> str:
+    """Return what tells a search from the others: the number in its query."""
+    return re.findall(r'"(?:value|user_id|gte|from)": "?(u?[0-9.]+)', json.dumps(entry.body))[0]
+
+
+def distances(before: list[tuple[float, Entry]], after: list[tuple[float, Entry]]) -> str:
+    """Return how far arrivals are from where they were, but for one shift of all."""
+    times = {value_of(entry): at_s for at_s, entry in before}
+    apart = sorted(at_s - times[value_of(entry)] for at_s, entry in after)
+    middle = statistics.median(apart)
+    off = sorted(1000 * abs(each - middle) for each in apart)
+    return f"median {off[len(off) // 2]:.3f} ms, p99 {off[len(off) * 99 // 100]:.3f} ms"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parts = parser.add_subparsers(dest="part", required=True)
@@ -197,9 +317,19 @@ def main() -> None:
     null.add_argument("--speed", type=float, default=1.0)
     null.add_argument("--workers", type=int, default=1)
     null.add_argument("--folder", type=Path)
+    real = parts.add_parser("nodes")
+    real.add_argument(
+        "--distribution", nargs="+", default=["opensearch-2.19.6", "opensearch-3.6.0", "elasticsearch-7.10.2"]
+    )
+    real.add_argument("--lines", type=int, default=600)
+    real.add_argument("--rate", type=float, default=30.0)
+    real.add_argument("--folder", type=Path)
+    real.add_argument("--cache", default="~/.esbench/cache")
     arguments = parser.parse_args()
     if arguments.part == "serve":
         serve(arguments.path)
+    elif arguments.part == "nodes":
+        nodes(arguments)
     else:
         server(arguments)
 

@@ -162,7 +162,8 @@ class TrackFile:
 class Recording:
     """Recorded arrivals: a file with a time on each line, in s since the start of the task, in ascending order.
 
-    It holds `count` of them, from `first_s` to `last_s`; `most_per_s` are those of its fullest second.
+    It holds `count` of them, from `first_s` to `last_s`; `most_per_s` are those of its fullest second. The task begins
+    at `from_s` of it.
     """
 
     file: TrackFile
@@ -170,6 +171,7 @@ class Recording:
     first_s: float
     last_s: float
     most_per_s: int
+    from_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from esbench.operations.queries import judge_searches
 from esbench.operations.replies import judge_get, judge_in_detail, judge_plain
 from esbench.requests.exchange import Exchange, RequestBytes
 from esbench.requests.programs import Judge, Program, common_headers
-from esbench.requests.recordings import LinesAhead
+from esbench.requests.recordings import LinesAhead, arrivals_before
 from esbench.requests.templates import (
     GZIP_HEADER,
     Encoding,
@@ -69,7 +69,9 @@ class RecordedProgram:
     def __init__(self, context: TaskContext, file: TrackFile) -> None:
         self._context = context
         self._where = str(file.path)
-        self._lines = LinesAhead(file.path, clients=context.task.clients, slots=context.slots)
+        recorded = context.task.schedule.recorded
+        first = 0 if recorded is None else arrivals_before(recorded)
+        self._lines = LinesAhead(file.path, clients=context.task.clients, slots=context.slots, first=first)
         self._own = common_headers(context.params)
         self._compress = context.compress and not is_encoded(self._own)
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TypeVar
 
 from esbench.load.coordinator import at_once
+from esbench.measure.schedule import length_s
 from esbench.measure.slices import WholeTime
 from esbench.model import Challenge, Step
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.record.model import TaskResult
 
 T = TypeVar("T")
+
+
+def part_of(challenge: Challenge, number: int) -> Challenge:
+    """Return the challenge of a round, 1 the first: recorded tasks with a length in time go on where the last ended.
+
+    After the end of a recording they begin it again.
+    """
+    return replace(challenge, steps=tuple(_part_of_step(step, number) for step in challenge.steps))
+
+
+def _part_of_step(step: Step, number: int) -> Step:
+    tasks = []
+    for task in step.tasks:
+        recorded, length = task.schedule.recorded, length_s(task)
+        if recorded is not None and length:
+            parts = max(1, math.ceil(recorded.last_s / length))
+            recorded = replace(recorded, from_s=(max(1, number) - 1) % parts * length)
+        tasks.append(replace(task, schedule=replace(task.schedule, recorded=recorded)))
+    return replace(step, tasks=tuple(tasks))
 
 
 class Pace:

@@ -34,7 +34,7 @@ from esbench.race.hidden_events import HiddenEvents
 from esbench.race.host_limits import check_clients, check_workers, too_fast
 from esbench.race.interrupts import InterruptsByOthers
 from esbench.race.options import RaceOptions
-from esbench.race.pace import Pace
+from esbench.race.pace import Pace, part_of
 from esbench.race.recording import RecordWriter, now
 from esbench.race.server import RacedServer
 from esbench.race.steps import PreparedRace, Steps
@@ -299,7 +299,7 @@ def _raced_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, 
     raced = RacedTrack(options, cluster.info, progress)
     raced.take(steps.chosen(raced.challenge))
     raced.warnings += steps.warnings
-    raced.challenge = pace.shaped(raced.challenge)
+    raced.challenge = part_of(pace.shaped(raced.challenge), options.session.round if options.session else 1)
     for task in raced.challenge.tasks:
         if task.cluster not in cluster.clusters:
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))

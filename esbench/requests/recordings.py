@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -49,9 +50,14 @@ def read_recording(path: Path) -> Recording:
 
 def recorded_arrivals(recording: Recording, *, clients: int, slots: Sequence[int]) -> Iterator[int]:
     """Return the due times (ns since the start) of the arrivals of a worker's client slots, as `schedule.arrivals`."""
-    mine = frozenset(slots)
+    mine, from_s = frozenset(slots), recording.from_s
     times = enumerate(_times(recording.file.path))
-    return (round(at_s * NS) for number, at_s in times if number % clients in mine)
+    return (round((at_s - from_s) * NS) for number, at_s in times if at_s >= from_s and number % clients in mine)
+
+
+def arrivals_before(recording: Recording) -> int:
+    """Return the number of arrivals before those that a task begins with."""
+    return sum(1 for _ in takewhile(lambda at_s: at_s < recording.from_s, _times(recording.file.path)))
 
 
 def _times(path: Path) -> Iterator[float]:
@@ -70,11 +76,14 @@ class LinesAhead:
     event loop runs, `take` waits for the line.
     """
 
-    def __init__(self, path: Path, *, clients: int, slots: Sequence[int], chunk_bytes: int = _CHUNK_BYTES) -> None:
-        """Open the file and wait for its first lines. Raises TrackError if it cannot be read."""
+    def __init__(
+        self, path: Path, *, clients: int, slots: Sequence[int], first: int = 0, chunk_bytes: int = _CHUNK_BYTES
+    ) -> None:
+        """Open the file and wait for its lines from number `first` on. Raises TrackError if it cannot be read."""
         self.waits = 0
         self._path = path
         self._chunk_bytes = chunk_bytes
+        self._first = first
         self._clients, self._slots = clients, frozenset(slots)
         self._chunks: Queue[list[bytes] | OSError | None] = Queue(_CHUNKS_AHEAD)
         self._lines: Iterator[bytes] = iter(())
@@ -127,7 +136,8 @@ class LinesAhead:
                 number = 0
                 while not self._closed and (lines := file.readlines(self._chunk_bytes)):
                     begin, number = number, number + len(lines)
-                    mine = [line for n, line in enumerate(lines, begin) if n % self._clients in self._slots]
+                    own = range(max(begin, self._first), number)
+                    mine = [lines[n - begin] for n in own if n % self._clients in self._slots]
                     if mine:
                         self._give(mine)
         except OSError as error:

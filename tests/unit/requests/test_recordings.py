@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from recorded import arrivals_file
+from recorded import arrivals_file, recorded_task
 
 from esbench.errors import TrackError
 from esbench.load.client import Client
@@ -17,8 +18,10 @@ from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
 from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import GOOD
+from esbench.model import Challenge, Step
+from esbench.race.pace import part_of
 from esbench.requests.exchange import Exhausted
-from esbench.requests.recordings import LinesAhead, read_recording, recorded_arrivals
+from esbench.requests.recordings import LinesAhead, arrivals_before, read_recording, recorded_arrivals
 
 WORKERS, CLIENTS, COUNT, LATE_S = 3, 6, 120, 0.3
 
@@ -136,3 +139,27 @@ def test_late_reading_breaks_no_arrival_from_its_request(tmp_path: Path) -> None
         assert waits
         assert lag.count == COUNT // WORKERS
         assert lag.max_ns > LATE_S * 1e9 / 3, "what was read late is charged to the driver"
+
+
+def test_a_task_may_begin_in_the_middle_of_a_recording(tmp_path: Path) -> None:
+    recording = replace(read_recording(arrivals_file(tmp_path, [0.5, 1.0, 1.5, 2.0, 2.5])), from_s=1.2)
+    first = arrivals_before(recording)
+    assert first == 2
+    path = tmp_path / "lines"
+    path.write_text("0\n1\n2\n3\n4\n")
+    for slots, due, numbers in (((0,), [800_000_000], [3]), ((1, 2), [300_000_000, 1_300_000_000], [2, 4])):
+        assert list(recorded_arrivals(recording, clients=3, slots=slots)) == pytest.approx(due, abs=1)
+        lines = LinesAhead(path, clients=3, slots=slots, first=first, chunk_bytes=3)
+        assert [int(lines.take()) for _ in numbers] == numbers
+        with pytest.raises(Exhausted):
+            lines.take()
+        lines.close()
+
+
+def test_rounds_send_one_part_of_a_recording_after_the_other(tmp_path: Path) -> None:
+    task = recorded_task(tmp_path, [0.5, 3.0, 9.0], clients=2)
+    timed = Challenge("c", (Step((replace(task, requests=None, time_period_s=4.0),)),))
+    begins = [part_of(timed, number).tasks[0].schedule.recorded for number in (0, 1, 2, 3, 4)]
+    assert [recorded and recorded.from_s for recorded in begins] == [0.0, 0.0, 4.0, 8.0, 0.0]
+    whole = Challenge("c", (Step((task,)),))
+    assert part_of(whole, 2) == whole
