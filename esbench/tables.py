@@ -38,10 +38,15 @@ def load(location: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError:
-        if not is_absent(location):
-            raise
-    name = module.removeprefix("esbench.features.").partition(".")[0]
-    raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
+        require(location)
+        raise
+
+
+def require(location: str) -> None:
+    """Raise a UsageError if a location is in a feature that is not installed. Nothing is imported."""
+    if is_absent(location):
+        name = location.removeprefix("esbench.features.").partition(":")[0].partition(".")[0]
+        raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
 
 
 def is_absent(location: str) -> bool:
@@ -49,6 +54,5 @@ def is_absent(location: str) -> bool:
     from importlib.util import find_spec
 
     parts = location.partition(":")[0].split(".")[:3]
-    if parts[:2] != ["esbench", "features"]:
-        return False
-    return find_spec("esbench.features") is None or find_spec(".".join(parts)) is None
+    is_feature = parts[:2] == ["esbench", "features"]
+    return is_feature and (find_spec("esbench.features") is None or find_spec(".".join(parts)) is None)

@@ -14,7 +14,7 @@ from esbench.cli.completion import RaceNames
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.option import of_matrix, of_results, of_verdicts, option
 from esbench.cli.output import (
-    check_file,
+    check_page,
     check_report_file,
     html_option,
     print_document,
@@ -220,7 +220,7 @@ def check_comparison_files(form: str, report_file: Path | None, report_format: s
     `form` and `report_format` are names of formats (--format, --report-format). Refused are also a report file whose
     format is not known, and JUnit as `form` with a report file in another format.
     """
-    check_file(html, "--html")
+    check_page(html)
     if form == JUNIT.name and report_file is not None:
         of_suffix = format_of_file(report_file.suffix, COMPARISON_FORMATS)
         if report_format != JUNIT.name and (report_format is not None or of_suffix is not JUNIT):
@@ -242,7 +242,7 @@ def check_files_without_verdicts(
     if format_of_file(suffix, COMPARISON_FORMATS) is JUNIT:
         raise UsageError(why, where=f"--report-file={report_file}", hint="leave it out, or end it in .md")
     check_report_file(report_file, report_format)
-    check_file(html, "--html")
+    check_page(html)
 
 
 def compare_stored(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from esbench.cli.command import CANCELLED, with_options
 from esbench.cli.output import (
     all_figures_option,
-    check_file,
+    check_page,
     check_report_file,
     html_option,
     print_document,
@@ -31,7 +31,7 @@ race_outputs = with_options(publishing_options, progress_options, html_option, a
 def check_outputs(flags: Mapping[str, Any]) -> None:
     """Raise a UsageError if the report file or the page could not be written."""
     check_report_file(flags["report_file"], flags["report_format"])
-    check_file(flags["html"], "--html")
+    check_page(flags["html"])
 
 
 def race_and_report(

@@ -17,7 +17,7 @@ from esbench.cli.option import of_results
 from esbench.cli.progress_options import print_beside
 from esbench.errors import UsageError
 from esbench.report.render import FOR_PEOPLE, FORMATS, Format, format_of_file, names, render, usual_suffixes
-from esbench.tables import PAGES, load
+from esbench.tables import PAGES, load, require
 
 if TYPE_CHECKING:
     from esbench.report.table_model import ReportDocument, Section
@@ -119,6 +119,13 @@ def check_file(file: Path | None, option: str) -> None:
             file.unlink()
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=where) from error
+
+
+def check_page(file: Path | None) -> None:
+    """Raise a UsageError if the page that --html names could not be made or written; call it before a race."""
+    if file is not None:
+        require(PAGES["races"])
+    check_file(file, "--html")
 
 
 def print_document(

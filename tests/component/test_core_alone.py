@@ -15,6 +15,8 @@ import esbench
 
 TRACK = '{"schedule": [{"operation": {"operation-type": "get", "index": "a", "id": "1"}, "requests": 20}]}'
 
+NO_PAGES = 'esbench: the feature "pages" of esbench is not installed (install the whole package)\n'
+
 
 @pytest.fixture
 def core(tmp_path: Path) -> Path:
@@ -41,15 +43,14 @@ def test_the_core_races_lists_and_compares(core: Path, null_server: NullServerFa
         words = ("--track-path=track.json", f"--target-hosts={url}", f"--race-id={race_id}", "--quiet")
         raced = run(core, "race", *words)
         assert (raced.returncode, raced.stderr) == (0, "")
+    refused = run(core, "race", "--track-path=track.json", f"--target-hosts={url}", "--html=page.html")
+    assert (refused.returncode, refused.stderr) == (2, NO_PAGES)
     listed = run(core, "list", "races")
     assert [line.split()[0] for line in listed.stdout.splitlines()[2:]] == ["two", "one"]
     compared = run(core, "compare", "one", "two", "--format=json")
     assert compared.returncode == 0, compared.stderr
     page = run(core, "compare", "one", "two", "--html=page.html")
-    assert (page.returncode, page.stderr) == (
-        2,
-        'esbench: the feature "pages" of esbench is not installed (install the whole package)\n',
-    )
+    assert (page.returncode, page.stderr) == (2, NO_PAGES)
 
 
 def test_a_command_of_a_feature_says_that_it_is_not_installed(core: Path) -> None:
