@@ -202,6 +202,9 @@ class UserPath(click.Path):
         return user_path(str(super().convert(value, param, ctx)), param.opts[0] if param else "")
 
 
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212-"  # also those that text processors make of hyphens
+
+
 class CapacityText(click.types.StringParamType):
     """A race that has found a capacity: its id, the beginning of an id, or `last`."""
 
@@ -240,6 +243,8 @@ class EsbenchCommand(click.Command):
         """Return the hint for an unexpected extra argument."""
         if word.startswith("#"):
             return "a comment of a script: this shell passes it on, so leave it out"
+        if word[0] in _DASHES:
+            return f"a text processor wrote this dash: type --{word.lstrip(_DASHES)}"
         names = {option for param in self.get_params(ctx) for option in param.opts}
         return f"say --track={word}" if "--track" in names else f"{ctx.command_path} --help lists its options"
 

@@ -147,6 +147,7 @@ def test_the_help_of_list_has_no_line_that_is_cut(capsys: pytest.CaptureFixture[
         (["race", "-track=orders"], 'unknown option "-track" of esbench race (did you mean "--track"?)'),
         (["race", "-track", "orders"], 'unknown option "-track" of esbench race (did you mean "--track"?)'),
         (["race", "-x"], 'unknown option "-x" of esbench race (esbench race --help lists them)'),
+        (["race", "\u2013dry-run"], "(a text processor wrote this dash: type --dry-run)"),
         (["help"], 'unknown command "esbench help" (esbench --help)'),
         (["help", "race"], 'unknown command "esbench help" (esbench race --help)'),
         (["race", "--track=orders", "--distribution=8"], '"8" (did you mean "elasticsearch-8.19.4"?;'),
