@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from esbench.errors import EsbenchError, UsageError, did_you_mean
 
 T = TypeVar("T")
+SEAMS = 1  # the version of the signatures in esbench/seams.py: entry points of installed packages carry it
 
 
 class Registry(Generic[T]):
@@ -27,15 +28,22 @@ class Registry(Generic[T]):
         self._plugins[name] = plugin
 
     def add_entry_points(self, group: str) -> None:
-        """Register the plugins that installed packages declare under an entry-point group (`esbench.operations`).
+        """Register the plugins that installed packages declare for esbench's seams (group `esbench.operations.v1`).
 
-        They are imported at once, and an import error is not caught. Raises UsageError if a name is taken.
+        `group` is without the version. They are imported at once, and an import error is not caught. Raises UsageError
+        for one of another version, which is not imported, and if a name is taken.
         """
-        for point in entry_points(group=group):
+        wanted = f"{group}.v{SEAMS}"
+        groups = sorted(name for name in entry_points().groups if f"{name}.".startswith(f"{group}."))
+        for point in (point for name in groups for point in entry_points(group=name)):
+            package = "an installed package" if point.dist is None else f"the package {point.dist.name}"
+            where = f"entry point {point.group}"
+            if point.group != wanted:
+                what = f'{package} brings the {self.kind} "{point.name}" for another version of esbench'
+                raise UsageError(what, where=where, hint=f"uninstall it, or install one with the group {wanted}")
             if point.name in self:
-                package = "an installed package" if point.dist is None else f"the package {point.dist.name}"
                 what = f'{package} brings the {self.kind} "{point.name}", which exists already'
-                raise UsageError(what, where=f"entry point {group}", hint="uninstall it, or give its type another name")
+                raise UsageError(what, where=where, hint="uninstall it, or give its type another name")
             self.add(point.name, point.load())
 
     def get(self, name: str, where: str = "") -> T:

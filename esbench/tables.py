@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from esbench.errors import UsageError
+
 # What publishes a race of the command line: see esbench.cli.publishing.Publisher. Help has their options in this order.
 PUBLISHERS = (
     "esbench.features.publish.metrics:MetricsPublisher",
@@ -17,6 +19,11 @@ SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
 SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
 # What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.
 LAUNCHERS = {"hosts": "esbench.features.hosts.load_hosts:load_hosts"}
+# A track's own Python: what imports it where a track is loaded, and in a load worker.
+PYTHON = {
+    "track": "esbench.features.python.track_code:import_code",
+    "worker": "esbench.features.python.worker_part:WorkerCode",
+}
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",
@@ -26,6 +33,22 @@ PAGES = {
 
 
 def load(location: str) -> Any:
-    """Import the module of a location, and return its attribute."""
+    """Import the module of a location, and return its attribute. UsageError if its feature is not installed."""
     module, _, attribute = location.partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError:
+        if not is_absent(location):
+            raise
+    name = module.removeprefix("esbench.features.").partition(".")[0]
+    raise UsageError(f'the feature "{name}" of esbench is not installed', hint="install the whole package")
+
+
+def is_absent(location: str) -> bool:
+    """True if a location is in a feature that is not installed."""
+    from importlib.util import find_spec
+
+    parts = location.partition(":")[0].split(".")[:3]
+    if parts[:2] != ["esbench", "features"]:
+        return False
+    return find_spec("esbench.features") is None or find_spec(".".join(parts)) is None

@@ -16,10 +16,10 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 
 # From the roof to the ground: a package, or a module of the top level, imports only from those that stand after it.
 FLOORS: dict[str, tuple[str, ...]] = {
-    "features": ("features", "null_server"),
+    "features": ("features", "seams", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
     "races": ("race", "progress", "worker", "engine"),
-    "tracks and load": ("rally_python", "track", "load", "operations", "requests", "corpus"),
+    "tracks and load": ("track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
     "words of all": ("tables", "model", "units", "registry", "errors", "numbers"),
 }
@@ -53,6 +53,13 @@ def module_name(path: Path) -> str:
 def room(module: str) -> str:
     """The package, or the module of the top level, that a module stands in."""
     return module.partition(".")[0]
+
+
+def feature(module: str) -> str | None:
+    """The feature that a module is of: a folder of features, or the null server; None of the core and of its seams."""
+    if room(module) not in FLOORS["features"] or room(module) == "seams":
+        return None
+    return module.split(".")[1] if module.startswith("features.") else room(module)
 
 
 def _exists(module: str) -> bool:

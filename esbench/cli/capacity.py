@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import EsbenchCommand
-from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
-from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options
+from esbench.cli.race_flags import dry_run_option, keep_node_option, race_flags, race_id_option, race_options
 from esbench.errors import UsageError
 from esbench.record.capacity import SearchTerms
 from esbench.units import format_duration, parse_duration, parse_rate
@@ -87,6 +86,8 @@ def capacity(**flags: Any) -> int:
         options = race_options(flags)
         steps = Probing(capacity_options(options, flags), progress)
         if flags["dry_run"]:
+            from esbench.cli.dry_run import dry_run
+
             return dry_run({"": options}, flags, progress, search=steps)
         return race_and_report(options, flags, progress, steps)[1]
 

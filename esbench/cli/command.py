@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ import click
 
 from esbench.errors import UsageError, did_you_mean, nearest
 from esbench.errors.user_paths import user_path
+from esbench.tables import load
 
 C = TypeVar("C", bound=Callable[..., Any])
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+).*\)")
@@ -247,7 +247,7 @@ class EsbenchCommand(click.Command):
         try:
             return super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
-            begun = error.option_name
+            begun = _as_typed(error.option_name, args)
         except click.UsageError as error:
             if (word := _EXTRA.match(error.message)) is None:
                 error.ctx = error.ctx or ctx  # click's parser leaves it out
@@ -318,6 +318,8 @@ class EsbenchGroup(click.Group):
         name = args[0]
         if not name.startswith("-") and name not in self.list_commands(ctx):
             hint = {**RALLY_COMMANDS, **OSB_COMMANDS}.get(name) or did_you_mean(name, self.list_commands(ctx))
+            if name == "help":
+                hint = " ".join((ctx.command_path, *args[1:], "--help"))
             raise UsageError(f'unknown command "{ctx.command_path} {name}"', hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -330,9 +332,8 @@ class LazyCommand:
     help: str
 
     def load(self) -> click.Command:
-        """Import the command and return it. Raises TypeError if the location is not that of a click command."""
-        module, _, attribute = self.location.partition(":")
-        command = getattr(import_module(module), attribute)
+        """Import the command and return it. UsageError if its feature is absent, TypeError for another object."""
+        command = load(self.location)
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.location} is not a click command")
         return command
@@ -381,11 +382,19 @@ def _option_that_begins(name: str, command: click.Command, ctx: click.Context) -
     return next(iter(found.values()), None)
 
 
+def _as_typed(name: str, args: Sequence[str]) -> str:
+    """Return an unknown option as it was typed: of `-track`, click names the letter -t."""
+    if name.startswith("--"):
+        return name
+    words = (arg.partition("=")[0] for arg in args if arg.startswith("-") and not arg.startswith("--"))
+    return next((word for word in words if name[1:] in word[1:]), name)
+
+
 def _unknown_option(
     name: str, command: click.Command, ctx: click.Context, hints: Mapping[str, str] | None = None
 ) -> UsageError:
     hint = (hints or {}).get(name) or {**RALLY_OPTIONS, **OSB_OPTIONS}.get(name)
     if hint is None:
         options = [option for param in command.get_params(ctx) for option in param.opts if option[:2] == "--"]
-        hint = nearest(name, options) or f"{ctx.command_path} --help lists them"
+        hint = nearest(name if name[:2] == "--" else f"-{name}", options) or f"{ctx.command_path} --help lists them"
     return UsageError(f'unknown option "{name}" of {ctx.command_path}', hint=hint)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from esbench.cli.option import option
-
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.model import Step
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     from esbench.report.table_model import ReportDocument, Section, Table
 
 _NAMED = 2
-dry_run_option = option(
-    "--dry-run", is_flag=True, matters=True, help="Only say what would be started, deleted, loaded and asked."
-)
 
 
 def dry_run(

@@ -11,12 +11,11 @@ from esbench.cli.capacity import check_budget
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.completion import RaceNames
-from esbench.cli.dry_run import dry_run_option
 from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.publishing import publishing_options
-from esbench.cli.race_flags import race_flags, session_flags
+from esbench.cli.race_flags import dry_run_option, race_flags, session_flags
 from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError

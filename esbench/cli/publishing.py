@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.cli.command import C, with_options
-from esbench.tables import PUBLISHERS, load
+from esbench.tables import PUBLISHERS, is_absent, load
 
 if TYPE_CHECKING:
     from esbench.events.listeners import Listener
@@ -90,4 +90,4 @@ def _nobody() -> Iterator[Listeners]:
 
 
 def _publishers() -> Sequence[Publisher]:
-    return [load(location)() for location in PUBLISHERS]
+    return [load(location)() for location in PUBLISHERS if not is_absent(location)]

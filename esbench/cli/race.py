@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand
-from esbench.cli.dry_run import dry_run, dry_run_option
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
-from esbench.cli.race_flags import keep_node_option, race_flags, race_id_option, race_options, session_flags
-from esbench.cli.side_options import words_given
+from esbench.cli.race_flags import (
+    dry_run_option,
+    keep_node_option,
+    race_flags,
+    race_id_option,
+    race_options,
+    session_flags,
+)
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 
@@ -71,6 +76,8 @@ def race(context: click.Context, /, **flags: Any) -> int:
     with progress_of(flags) as progress:
         if flags["rounds"] is None:
             return _race(flags, progress)
+        from esbench.cli.side_options import words_given
+
         return _rounds(flags, words_given(context), progress)
 
 
@@ -93,6 +100,8 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     check_outputs(flags)
     options = race_options(flags)
     if flags["dry_run"]:
+        from esbench.cli.dry_run import dry_run
+
         return dry_run({"": options}, flags, progress)
     record, code = race_and_report(options, flags, progress)
     if record.status == "complete":

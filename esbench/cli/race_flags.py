@@ -50,6 +50,9 @@ workers_option = of_load(
     show_default="half of the cores",
     help="How many processes send the load.",
 )
+dry_run_option = option(
+    "--dry-run", is_flag=True, matters=True, help="Only say what would be started, deleted, loaded and asked."
+)
 keep_node_option = of_node(
     "--keep-node", is_flag=True, help="Leave the node running after the race. esbench stop ends it."
 )

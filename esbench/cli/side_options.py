@@ -94,6 +94,9 @@ def _canonical(word: str, where: str, before: str) -> str:
         return _word(param, value)
 
 
+_VERSION = re.compile(r"((elasticsearch|opensearch)-)?\d+(\.\d+)*", re.IGNORECASE)
+
+
 def _hint(name: str, given: str, value: str) -> str:
     context = click.get_current_context(silent=True)
     if context is not None and any(f"--{name}" in param.opts for param in context.command.params):
@@ -102,6 +105,8 @@ def _hint(name: str, given: str, value: str) -> str:
         return f'write a parameter of the track as "track-params={given}"'
     if given.endswith("}"):
         return _JSON_HINT
+    if _VERSION.fullmatch(given) and not value:
+        return f'say "distribution={given}"'
     if hint := nearest(name, _PARAMS):
         return hint
     parameter = f'; write a parameter of the track as "track-params={given}:{value}"' if value else ""

@@ -241,6 +241,16 @@ def _add_public_authorities(context: ssl.SSLContext) -> None:
     context.load_verify_locations(certifi.where())
 
 
+def _is_ipv6(text: str) -> bool:
+    from ipaddress import IPv6Address
+
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def parse_hosts(
     value: str | Iterable[str], options: ClientOptions | None = None, where: str = "--target-hosts"
 ) -> tuple[tuple[Host, ...], ClientOptions]:
@@ -300,7 +310,9 @@ def _parse_host(text: str, options: ClientOptions, where: str) -> tuple[Host, Cl
         raise UsageError(
             f'"{shown}" says http, but use_ssl or another host says https', where=where, hint="drop http://"
         )
-    if rest.count(":") > 1 and "[" not in rest and re.fullmatch(r"[0-9a-fA-F:.]+", rest):
+    if (forgot := re.match(r"(https?)(?::/?|/+)(?=[^/])(?!\d+$)", rest)) is not None:
+        raise UsageError(f'"{shown}" is not a host', where=where, hint=f"say {forgot[1]}://{rest[forgot.end() :]}")
+    if rest.count(":") > 1 and "[" not in rest and _is_ipv6(rest):
         raise UsageError(f'"{shown}" is an IPv6 address without brackets', where=where, hint=f"[{rest}]:9200")
     try:
         url = urlsplit(f"//{rest}")

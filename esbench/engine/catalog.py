@@ -148,7 +148,8 @@ class Catalog(Mapping[str, Distribution]):
                 return self.distributions[candidate]
         if re.match(r"v?\d", wanted):
             wanted = f"elasticsearch-{wanted.removeprefix('v')}"
-        hint = did_you_mean(wanted, self.distributions)
+        begun = [known for known in self.distributions if known.startswith(f"{wanted}.")]
+        hint = f'did you mean "{begun[-1]}"?' if begun else did_you_mean(wanted, self.distributions)
         raise UsageError(
             f'unknown distribution "{name}"', hint=f"{hint}; or the path of a downloaded folder or archive"
         )

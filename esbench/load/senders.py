@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.load.client import Client, Route
 from esbench.load.clients import client_of
-from esbench.load.messages import HTTP, Target
+from esbench.load.loops import Length, TaskLoop
+from esbench.load.messages import HTTP, Assignment, Target
+from esbench.load.recorder import Recorder
+from esbench.measure.verdict import Verdict
+from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext, kind_of
 from esbench.requests.programs import Program
 from esbench.tables import SENDERS, load
@@ -26,6 +30,25 @@ class Sender(Protocol):
 
     def files(self, documents: PreparedDocuments) -> Iterator[Path]:
         """Yield the files that a worker reads besides the prepared documents themselves."""
+
+
+class CodeSender(Sender, Protocol):
+    """A sender of tasks of a track that has Python, for one step; `types` of operations are with its runners."""
+
+    types: OperationTypes
+
+    def loop(
+        self,
+        assignment: Assignment,
+        program: Program,
+        clients: list[Client],
+        recorder: Recorder,
+        length: Length,
+        *,
+        ended: Callable[[], None],
+        failed: Callable[[Verdict], None],
+    ) -> TaskLoop:
+        """Return the loop of a task whose due times come from a scheduler of the track."""
 
 
 class HttpSender(Sender):

@@ -22,7 +22,7 @@ class OperationTypes(Registry[OperationType]):
 
 
 def builtin_operations() -> OperationTypes:
-    """Return all operation types of esbench, and those of installed packages (entry points `esbench.operations`).
+    """Return all operation types of esbench, and those of installed packages (entry points `esbench.operations.v1`).
 
     Raises UsageError for a type of a package that states no traits, or whose name is taken.
     """

@@ -21,7 +21,7 @@ from esbench.requests.programs import Judge, Program, Request, TemplateProgram, 
 from esbench.requests.repeated import Drawing, RepeatedProgram
 from esbench.requests.templates import json_text, plain
 
-_QUERY = Parameter("query string parameters, with variables", (dict,))
+_QUERY = Parameter("query string parameters", (dict,))
 _REPEAT = Parameter(
     "how often the body stands in one request, each time with other values of its variables", (int,), 1, least=1
 )

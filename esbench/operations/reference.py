@@ -6,11 +6,11 @@ python -m esbench.operations.reference > docs/reference/operations.md
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from esbench.operations import builtin_operations
 from esbench.operations.base import OperationType
-from esbench.operations.parameters import COMMON, KIND_NAMES, Parameter
+from esbench.operations.parameters import COMMON, Parameter
 from esbench.operations.versions import ANY, ASKS, PARTS, VersionedPart
 
 _HEAD = """# Operation types
@@ -19,11 +19,12 @@ Written by `python -m esbench.operations.reference` from the declarations that v
 meanings are Rally's where Rally has them; [coming from Rally](../rally.md#operation-types) names the others. Unknown
 parameters are tolerated.
 
-- **Unit**: what a type counts, operations (ops) unless it says else; throughput and target rates are in it. Target
-  rates are in requests (ops/s) where the units of a request are not known before, as those of a reindex.
-- **Administrative**: left out of the summary unless it fails.
+- **Unit**: what a type counts, operations (ops) by default; throughput and target rates are in it. Target rates are in
+  requests (ops/s) where the units of a request are not known before, as those of a reindex.
+- **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
+- **In brackets** after a parameter: its type, the values that it may have, and its default.
 """
 _COMMON_HEAD = """
 ## Parameters of every type
@@ -32,7 +33,8 @@ The retry parameters apply to administrative types, `reindex`, `downsample`, `ru
 snapshots and recovery. Other requests are never repeated, except the refused documents of a bulk (`retries_on_429`).
 
 """
-_SHARED_BY = 3  # types that have a parameter alike, from which on it is described once
+_SHARED_BY = 2  # types that have a parameter alike, from which on it is described once
+_KINDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "object", list: "list"}
 _SHARED_HEAD = """
 ## Shared parameters
 
@@ -48,8 +50,7 @@ assertions:
 ```
 They are checked only with `--enable-assertions`, which decodes every reply. `property` is a path of keys into
 the last reply of an operation, or one of `hits`, `hits_relation`, `weight` (units), `pages`, `success`,
-`cluster-status`, `relocating-shards`. A condition that does not hold is a failure of the kind `assertion`, and ends the
-race whatever the value of `--on-error`.
+`cluster-status`, `relocating-shards`. A condition that does not hold always ends the race.
 """
 _COMPOSITES = """
 ## Composites
@@ -66,11 +67,11 @@ requests:
       - {operation-type: search, index: orders, body: {size: 0, aggs: {total: {sum: {field: amount}}}}}
   - {operation-type: close-point-in-time, with-point-in-time-from: open}
 ```
-Requests run one after the other. Adjacent streams run at the same time, and what follows waits for
-all of them. Each client has as many connections as it can use at once, at most `max-connections`. A request has a row
-`task/name`, from its first byte sent to its last byte received; the service time of the task spans all of them. A
-variable has one value in all requests of an iteration. A request that fails ends its stream, and the composite once the
-parallel streams have ended. `detailed-results` of its requests are not kept.
+Requests run one after the other. Adjacent streams run at the same time, and what follows waits for all of them. Each
+client has as many connections as it can use at once, at most `max-connections`. A request has a row `task/name`; the
+service time of the task spans all of them. A variable has one value in all requests of an iteration. A request that
+fails ends its stream, and the composite once the parallel streams have ended. `detailed-results` of its requests are
+not kept.
 
 Weights make a mix of operations within one client. Each iteration runs one of the adjacent requests and streams with a
 `weight`, drawn by weight. Values are drawn for all of them: a `sequence` has gaps for those that were not sent.
@@ -129,8 +130,8 @@ Before a race, in `--dry-run` and in `validate-track --distribution=X`, each of 
 the server does not know is *left out*, with a warning, where the operation does the same without it. Else the race
 is refused, and the error names the tasks and the versions.
 
-| part | versions | without it |
-|---|---|---|
+| part | Elasticsearch from | OpenSearch from | without it |
+|---|---|---|---|
 """
 
 
@@ -144,16 +145,16 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
-    yield from _table(_row(name, parameter) for name, parameter in COMMON.items())
+    yield from (_row(name, parameter) for name, parameter in COMMON.items())
     yield _SHARED_HEAD.rstrip("\n")
     yield ""
-    yield from _table(sorted(shared))
+    yield from sorted(shared)
     yield _ASSERTIONS.rstrip("\n")
     for kind in types:
         yield f"\n## {kind.name}\n"
         needs = f" Needs {kind.feature.versions}." if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
-        variables = "" if kind.draws else " No variables."
+        variables = "" if kind.draws or administrative else " No variables."
         rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
         also = [
             f"`{parameter}`" + (" (mandatory)" if declared.required else "")
@@ -165,7 +166,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
         yield f"{kind.doc}{unit}{administrative}{variables}{needs}{common}"
         if own := [row for row in rows.values() if row not in shared]:
             yield ""
-            yield from _table(own)
+            yield from own
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
     yield _VERSIONS.rstrip("\n")
@@ -173,7 +174,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
 
 
 def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
-    """Return the rows that three types or more have alike: of each parameter's name only the most frequent one."""
+    """Return the rows that two types or more have alike: of each parameter's name only the most frequent one."""
     seen = Counter((name, _row(name, parameter)) for kind in types for name, parameter in kind.parameters.items())
     most = dict[str, str]()
     for (name, row), count in seen.most_common():
@@ -187,26 +188,30 @@ def _part(part: VersionedPart) -> str:
     types = f" of {names}" if names else ""
     values = ", ".join(f"`{value}`" for value in part.same)
     without = "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
-    return f"| {part.place} `{part.name}`{types} | {part.feature.versions} | {without} |"
+    spans = f"{_span(part.elasticsearch, part.gone)} | {_span(part.opensearch, part.gone_opensearch)}"
+    return f"| {part.place} `{part.name}`{types} | {spans} | {without} |"
 
 
-def _table(rows: Iterable[str]) -> Iterator[str]:
-    yield "| parameter | type | default | meaning |"
-    yield "|---|---|---|---|"
-    yield from rows
+def _span(first: tuple[int, int] | None, gone: int | None) -> str:
+    """Return the first version, and the last major one that has it; "-" for none."""
+    if first is None:
+        return "-"
+    return f"{first[0]}.{first[1]}{f', to {gone - 1}.x' if gone else ''}"
 
 
 def _row(name: str, parameter: Parameter) -> str:
-    kinds = " or ".join(KIND_NAMES[kind].removeprefix("a ").removeprefix("an ") for kind in parameter.kinds)
-    default = "**mandatory**" if parameter.required else _default(parameter.default)
-    choices = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
-    return f"| `{name}` | {kinds}{choices} | {default} | {parameter.doc} |"
+    kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    return f"- `{name}` ({kinds}{choices}{_default(parameter)}): {parameter.doc}"
 
 
-def _default(value: object) -> str:
+def _default(parameter: Parameter) -> str:
+    if parameter.required:
+        return "; **mandatory**"
+    value = parameter.default
     if value is None:
-        return "-"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        return ""
+    return f"; `{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ _ONE_PAGE = {
     **TARGET,
     "type": Parameter("the mapping type; only before Elasticsearch 7"),
     "body": Parameter("the search body, with variables", (dict, str)),
-    "request-params": Parameter("query string parameters, with variables", (dict,)),
+    "request-params": Parameter("query string parameters", (dict,)),
     "cache": Parameter("the shard request cache; as the index says by default", (bool,)),
     "routing": Parameter("the routing value", (str, int)),
     _PER_PAGE: Parameter("the number of hits", (int,), least=0),

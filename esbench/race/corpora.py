@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.sizes import DiskNeed, check_sizes
-from esbench.corpus.synthetic import synthetic_corpora
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
+from esbench.race.own_code import OwnCode
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
-
-if TYPE_CHECKING:
-    from esbench.rally_python.track_processors import OwnCode
 
 
 @dataclass(frozen=True)
@@ -84,6 +81,8 @@ class DocumentFiles:
         """Return the corpora, or generated documents in their place."""
         if self.synthetic_documents is None or not corpora:
             return corpora
+        from esbench.corpus.synthetic import synthetic_corpora
+
         requests: list[Mapping[str, Any]] = []
         if code is not None:
             requests = code.requests_of_sources(challenge)

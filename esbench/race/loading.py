@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.model import Track
 from esbench.operations import OperationTypes, builtin_operations
+from esbench.race.own_code import LoadedCode, OwnCode
+from esbench.tables import PYTHON, load
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 from esbench.track.loader import load_track, read_track, track_file
-from esbench.track.python_part import python_entry, python_files
+from esbench.track.python_part import PythonPart, python_entry, python_files
 from esbench.track.rendering import RenderContext
-
-if TYPE_CHECKING:
-    from esbench.rally_python.loading import Plugins
-    from esbench.rally_python.track_processors import OwnCode
 
 
 @dataclass(frozen=True)
@@ -28,23 +25,16 @@ class LoadedTrack:
     track: Track
     document: DocumentNode
     types: OperationTypes
-    plugins: Plugins | None = None
+    code: LoadedCode | None = None
 
     def processed(self, challenge: str) -> tuple[Track, OwnCode | None]:
         """Return the track after its own code, for a race of `challenge`, and that code (None if it has none)."""
-        if self.plugins is None:
-            return self.track, None
-        from esbench.rally_python.track_processors import own_code_of
-
-        return own_code_of(self.track, self.plugins, challenge, self.types)
+        return (self.track, None) if self.code is None else self.code.processed(self.track, challenge)
 
     def processed_alone(self, challenge: str) -> tuple[Track, OwnCode | None]:
         """Return the same, with the Python part imported once more: its processors saw no other challenge."""
-        if self.plugins is None:
-            return self.track, None
-        from esbench.rally_python.loading import load_plugins
-
-        return replace(self, plugins=load_plugins(self.track.path.parent)).processed(challenge)
+        again = None if self.code is None else self.code.imported_again(self.track)
+        return replace(self, code=again).processed(challenge)
 
 
 def load_with_python(
@@ -67,22 +57,18 @@ def load_with_python(
     fault that hides all others, and the track lacks the parts that could not be built. `raced` as in `load_track`.
     """
     faults = faults or Faults()
-    path, types, plugins = track_file(path, "the track"), builtin_operations(), None
+    path, types = track_file(path, "the track"), builtin_operations()
+    own: LoadedCode | None = None
+    part: PythonPart | None = None
     document = read_track(path, context)
     progress = progress or Progress()
     if code := python_files(path.parent):
         if no_python:
             entry = str(python_entry(path.parent))
             raise UsageError("the track runs its own Python", where=entry, hint="--no-python refuses it")
-        from esbench.rally_python.dependencies import Libraries, libraries_folder
-        from esbench.rally_python.loading import load_plugins, name_new_code
-        from esbench.rally_python.operations import TrackOperationTypes
-
-        name_new_code(path.parent, code, home, progress.insist)
-        with faults.apart():
-            libraries = Libraries(libraries_folder(home), install_dependencies, progress.say)
-            libraries.provide(document.find("dependencies"))
-            plugins = load_plugins(path.parent, libraries.folder)
-        types = TrackOperationTypes(types)
-    track = load_track(document, types, test_mode=test_mode, faults=faults, code=code, python=plugins, raced=raced)
-    return LoadedTrack(track, document, types, plugins)
+        own = load(PYTHON["track"])(
+            path.parent, code, document.find("dependencies"), types, home, faults, progress, install_dependencies
+        )
+        types, part = own.types, own.part
+    track = load_track(document, types, test_mode=test_mode, faults=faults, code=code, python=part, raced=raced)
+    return LoadedTrack(track, document, types, own)

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from esbench.errors import ClusterError
 from esbench.load.assignment import no_end
@@ -16,7 +16,7 @@ from esbench.load.failures import Failures
 from esbench.load.hosts import Hosts
 from esbench.load.hot import Inbox
 from esbench.load.messages import HTTP, Assignment, Prepare
-from esbench.load.senders import sender_to
+from esbench.load.senders import CodeSender, sender_to
 from esbench.load.transport import header_lines
 from esbench.measure.schedule import measured_period_s
 from esbench.operations import builtin_operations
@@ -24,11 +24,8 @@ from esbench.operations.parameters import seconds
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
+from esbench.tables import PYTHON, load
 from esbench.worker.worker_task import TaskShare
-
-if TYPE_CHECKING:
-    from esbench.rally_python.loading import Plugins
-    from esbench.rally_python.worker_part import WorkerPart
 
 _RETRY_S = 0.1  # while a step that begins has no host
 
@@ -39,7 +36,7 @@ class Preparation:
     def __init__(self) -> None:
         self._types = builtin_operations()
         self._inbox = Inbox()
-        self._plugins: Plugins | None = None
+        self._code: Any = None  # of the track, once it is imported
 
     async def shares(self, message: Prepare, hosts: Mapping[str, Hosts], ledger: Ledger) -> Sequence[TaskShare]:
         """Return a worker's shares of the tasks of a step, ready to begin. Raises an EsbenchError if that fails.
@@ -52,7 +49,7 @@ class Preparation:
         ]
 
     async def _share(
-        self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger, python: WorkerPart | None
+        self, assignment: Assignment, message: Prepare, hosts: Hosts, ledger: Ledger, python: CodeSender | None
     ) -> TaskShare:
         types = self._types if python is None else python.types
         task = replace(assignment.task, operation=types.bind(assignment.task.operation))
@@ -85,14 +82,13 @@ class Preparation:
         await asyncio.gather(*(_connect(client, hosts, message, context.where) for client in clients))
         return TaskShare(assignment, program, clients, python)
 
-    def _python_of(self, message: Prepare) -> WorkerPart | None:
-        """Return the Python part of the track, imported once in this process; None for a track without one."""
+    def _python_of(self, message: Prepare) -> CodeSender | None:
+        """Return the sender of the track's own Python, imported once in this process; None for a track without any."""
         if (view := message.stock.view) is None:
             return None
-        from esbench.rally_python.worker_part import WorkerPart, import_plugins
-
-        self._plugins = self._plugins or import_plugins(view)
-        return WorkerPart(self._plugins, view, self._types, message.target)
+        self._code = self._code or load(PYTHON["worker"])(view)
+        sender: CodeSender = self._code.sender(view, self._types, message.target)
+        return sender
 
 
 async def _connect(client: Client, hosts: Hosts, message: Prepare, where: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from esbench.load.client import Client
 from esbench.load.hot import clock_ns
@@ -12,6 +11,7 @@ from esbench.load.leaving_loop import LeavingLoop
 from esbench.load.loops import ClosedLoop, Length, OpenLoop, TaskLoop
 from esbench.load.messages import Assignment, TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
+from esbench.load.senders import CodeSender
 from esbench.measure.schedule import arrival_seed, arrivals, length_s
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.think_time import think_times
@@ -19,9 +19,6 @@ from esbench.measure.verdict import Verdict
 from esbench.model import Task
 from esbench.requests.programs import Program
 from esbench.requests.recordings import recorded_arrivals
-
-if TYPE_CHECKING:
-    from esbench.rally_python.worker_part import WorkerPart
 
 NS = 1_000_000_000
 
@@ -33,7 +30,7 @@ class TaskShare:
     """
 
     def __init__(
-        self, assignment: Assignment, program: Program, clients: list[Client], python: WorkerPart | None = None
+        self, assignment: Assignment, program: Program, clients: list[Client], python: CodeSender | None = None
     ) -> None:
         self._python = python
         self.assignment = assignment

@@ -54,7 +54,7 @@ def races(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Races]:
     info.mkdir(parents=True)
     (packages / "archiving.py").write_text(MODULE)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: archiving\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[esbench.operations]\narchive = archiving:ARCHIVE\n")
+    (info / "entry_points.txt").write_text("[esbench.operations.v1]\narchive = archiving:ARCHIVE\n")
     monkeypatch.setenv("PYTHONPATH", str(packages), prepend=os.pathsep)
     races = Races(tmp_path)
     (races.track / "track.yml").write_text(TRACK)

@@ -14,7 +14,7 @@ from esbench.null_server import NullServer
 
 REPORT = """
 import sys
-print(*sorted(name for name in sys.modules if name.startswith("esbench.rally_python")))
+print(*sorted(name for name in sys.modules if name.startswith("esbench.features.python")))
 """
 WORKER = """
 import asyncio
@@ -73,7 +73,7 @@ PLUGIN = "def register(registry): ...\n"
 
 
 def loaded(code: str, home: Path) -> list[str]:
-    """The modules of rally_python that a fresh process has loaded after this code."""
+    """The modules of features.python that a fresh process has loaded after this code."""
     done = subprocess.run(
         [sys.executable, "-c", code + REPORT],
         capture_output=True,
@@ -96,4 +96,4 @@ def test_a_race_loads_what_its_track_needs(has_code: bool, server: NullServer, t
     if has_code:
         (races.track / "track.py").write_text(PLUGIN)
     found = loaded(RACE.format(track=races.track, url=server.url), races.home)
-    assert ("esbench.rally_python.loading" in found) == bool(found) == has_code
+    assert ("esbench.features.python.loading" in found) == bool(found) == has_code

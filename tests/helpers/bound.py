@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from esbench.features.python.operations import TrackOperationTypes
 from esbench.model import Operation
 from esbench.operations import builtin_operations
-from esbench.rally_python.operations import TrackOperationTypes
 
 _TYPES = TrackOperationTypes(builtin_operations())
 

@@ -52,7 +52,7 @@ def test_installed_packages_offer_plugins(
     (tmp_path / "zoo.py").write_text("sound = 'roar'\n")
     (tmp_path / "zoo-1.dist-info").mkdir()
     (tmp_path / "zoo-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: zoo\nVersion: 1\n")
-    (tmp_path / "zoo-1.dist-info" / "entry_points.txt").write_text("[esbench.animals]\nlion = zoo:sound\n")
+    (tmp_path / "zoo-1.dist-info" / "entry_points.txt").write_text("[esbench.animals.v1]\nlion = zoo:sound\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     animals.add_entry_points("esbench.animals")
     animals.add_entry_points("esbench.plants")
@@ -60,7 +60,23 @@ def test_installed_packages_offer_plugins(
     with pytest.raises(UsageError) as caught:
         animals.add_entry_points("esbench.animals")
     assert str(caught.value) == (
-        'entry point esbench.animals: the package zoo brings the animal "lion", which exists already '
+        'entry point esbench.animals.v1: the package zoo brings the animal "lion", which exists already '
         "(uninstall it, or give its type another name)"
     )
     sys.modules.pop("zoo")
+
+
+@pytest.mark.parametrize("group", ["esbench.animals", "esbench.animals.v2"])
+def test_plugins_for_another_version_of_the_seams_are_refused_and_not_imported(
+    animals: Registry[str], group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "zoo-1.dist-info").mkdir()
+    (tmp_path / "zoo-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: zoo\nVersion: 1\n")
+    (tmp_path / "zoo-1.dist-info" / "entry_points.txt").write_text(f"[{group}]\nlion = missing:sound\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UsageError) as caught:
+        animals.add_entry_points("esbench.animals")
+    assert str(caught.value) == (
+        f'entry point {group}: the package zoo brings the animal "lion" for another version of esbench '
+        "(uninstall it, or install one with the group esbench.animals.v1)"
+    )

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import PurePosixPath
 
-from esbench.rally_python.esrally import modules
-from esbench.rally_python.loading import TrackRegistry
+from esbench.features.python.esrally import modules
+from esbench.features.python.loading import TrackRegistry
 
 # A module that is written into tracks whose code needs it: it has what neither esbench nor Rally provides.
 PROVIDED = "osb_names"

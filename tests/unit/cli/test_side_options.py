@@ -28,6 +28,7 @@ def test_paths_and_other_spellings_mean_the_same_anywhere() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("7.10.2", r'"7.10.2" is not an option of a race \(say "distribution=7.10.2"\)'),
         ("hep=1g", r'--baseline: "hep" is not an option of a race \(did you mean "heap"\?\)'),
         ("number_of_replicas:1", 'write a parameter of the track as "track-params=number_of_replicas:1"'),
         ("heap", r'"heap" needs a value \(say "heap=VALUE"\)'),

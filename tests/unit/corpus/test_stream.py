@@ -18,8 +18,8 @@ from esbench.corpus.preparation import Streaming, prepare
 from esbench.corpus.prepared import DocumentFile, PreparedDocuments, size_of_first
 from esbench.corpus.stream import BulkStream
 from esbench.errors import CorpusError, TrackError
+from esbench.features.python.view import plain_file
 from esbench.model import Corpus, Documents
-from esbench.rally_python.view import plain_file
 
 COUNT = 1000
 TEXT = b"\n".join(lines(COUNT))

@@ -52,4 +52,4 @@ def test_no_source_reads_what_json_and_tls_errors_say() -> None:
     said = re.compile(r"JSONDecodeError|\.msg\b|\bas error:\n\s+.*json.*\{error\}")
     found = {file.relative_to(ESBENCH).as_posix() for file in ESBENCH.rglob("*.py") if said.search(file.read_text())}
     # These quote what Python says of a track's own code, and read nothing out of it.
-    assert found == {"features/workloads/convert.py", "rally_python/loading.py"}
+    assert found == {"features/workloads/convert.py", "features/python/loading.py"}

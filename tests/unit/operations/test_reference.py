@@ -17,4 +17,4 @@ def test_the_reference_page_is_up_to_date() -> None:
 
 def test_the_reference_page_names_every_parameter() -> None:
     page = reference(TYPES)
-    assert all(f"| `{name}` |" in page for kind in TYPES for name in kind.parameters)
+    assert all(f"- `{name}` (" in page for kind in TYPES for name in kind.parameters)

@@ -14,9 +14,9 @@ import pytest
 from bound import bound_operation
 
 from esbench.errors import UsageError
+from esbench.features.python.operations import TrackOperationTypes
 from esbench.operations import builtin_operations
 from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits, kind_of
-from esbench.rally_python.operations import TrackOperationTypes
 
 OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[3]
@@ -162,7 +162,7 @@ def test_a_type_of_a_package_without_traits_is_refused(tmp_path: Path, monkeypat
     info = tmp_path / "sips-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sips\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[esbench.operations]\nsip = sips:sip\n")
+    (info / "entry_points.txt").write_text("[esbench.operations.v1]\nsip = sips:sip\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UsageError, match='operation type "sip" of an installed package states no traits'):
         builtin_operations()

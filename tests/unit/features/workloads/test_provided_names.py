@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from esbench.features.python.esrally import ConfigError, modules
 from esbench.features.workloads.python_code import provided_module
-from esbench.rally_python.esrally import ConfigError, modules
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from esbench.track.python_part import is_bulk
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
-    from esbench.rally_python.task_sources import PythonContext
+    from esbench.features.python.task_sources import PythonContext
 
 _CONTEXT: ContextVar[PythonContext] = ContextVar("esbench_task")
 _COMMON = ("request-timeout", "headers", "opaque-id")
@@ -293,7 +293,7 @@ class EsSession:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        from esbench.rally_python.runner_client import failure
+        from esbench.features.python.runner_client import failure
 
         headers = {**self.own_headers, **(headers or {})} or None
         try:

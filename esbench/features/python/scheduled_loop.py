@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.features.python.client import PythonClient
+from esbench.features.python.loading import own_code, place_of
+from esbench.features.python.task_sources import TrackCode
+from esbench.features.python.view import task_view
 from esbench.load.client import Client
 from esbench.load.hot import NEVER_NS, clock_ns
 from esbench.load.loops import NS, Length, TimedLoop
@@ -20,10 +24,6 @@ from esbench.load.recorder import Recorder
 from esbench.measure.histogram import Counts
 from esbench.measure.verdict import Verdict
 from esbench.model import Task
-from esbench.rally_python.client import PythonClient
-from esbench.rally_python.loading import own_code, place_of
-from esbench.rally_python.task_sources import TrackCode
-from esbench.rally_python.view import task_view
 from esbench.requests.exchange import Exhausted
 
 _MOST_COUNTED = 1_000_000  # unsent arrivals of a queue: each costs a call of the track's code

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from held_clients import HeldLoop, counted, pass_time, second_side, until
 
+from esbench.features.python.scheduled_loop import ScheduledLoop
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length
-from esbench.rally_python.scheduled_loop import ScheduledLoop
 
 HOUR = 3_600
 MS = NS // 1000

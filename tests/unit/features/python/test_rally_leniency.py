@@ -9,10 +9,10 @@ from track_files import context, load, write_track
 
 from esbench.errors import TrackError
 from esbench.features.authoring.validation import check_track
+from esbench.features.python.loading import load_plugins
+from esbench.features.python.view import view_of
 from esbench.model import Challenge
 from esbench.operations import builtin_operations
-from esbench.rally_python.loading import load_plugins
-from esbench.rally_python.view import view_of
 from esbench.track.selection import warnings_of, with_shared_clients
 
 OPERATIONS = builtin_operations()

@@ -7,6 +7,14 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from esbench.features.python.client import PythonClient
+from esbench.features.python.custom_runners import RunnerTurns
+from esbench.features.python.loading import Plugins, keep_names, load_plugins
+from esbench.features.python.operations import TrackOperationTypes
+from esbench.features.python.param_source_programs import DrawnScript
+from esbench.features.python.scheduled_loop import ScheduledLoop, make_schedulers
+from esbench.features.python.task_sources import TrackCode
+from esbench.features.python.view import TrackView
 from esbench.load.client import Client, Route
 from esbench.load.loops import Length
 from esbench.load.messages import Assignment, PackedView, Target
@@ -14,14 +22,6 @@ from esbench.load.recorder import Recorder
 from esbench.load.senders import HttpSender
 from esbench.measure.verdict import Verdict
 from esbench.operations import OperationTypes
-from esbench.rally_python.client import PythonClient
-from esbench.rally_python.custom_runners import RunnerTurns
-from esbench.rally_python.loading import Plugins, keep_names, load_plugins
-from esbench.rally_python.operations import TrackOperationTypes
-from esbench.rally_python.param_source_programs import DrawnScript
-from esbench.rally_python.scheduled_loop import ScheduledLoop, make_schedulers
-from esbench.rally_python.task_sources import TrackCode
-from esbench.rally_python.view import TrackView
 from esbench.requests.exchange import ClientProgram, Script
 from esbench.requests.programs import Program
 
@@ -40,6 +40,17 @@ def unpacked(plugins: Plugins, view: PackedView) -> TrackView:
     with plugins.running("its Python part", str(plugins.folder)):
         opened: TrackView = pickle.loads(view.content)  # of the coordinator that started this process  # nosec B301
     return opened if view.moved is None else opened.moved(view.moved)
+
+
+class WorkerCode:
+    """The Python part of a track, imported into a worker once."""
+
+    def __init__(self, view: PackedView) -> None:
+        self._plugins = import_plugins(view)
+
+    def sender(self, view: PackedView, types: OperationTypes, target: Target) -> WorkerPart:
+        """Return the sender of a step, whose tasks see the track as `view` has it."""
+        return WorkerPart(self._plugins, view, types, target)
 
 
 class WorkerPart(HttpSender):

@@ -16,12 +16,12 @@ from typing import Any
 
 from esbench.errors import EsbenchError, TrackError
 from esbench.errors.short import beginning
+from esbench.features.python.esrally import RallyError, RallyTaskAssertionError
+from esbench.features.python.loading import NamedSource, code_error, place_of
+from esbench.features.python.runners import of_task
+from esbench.features.python.task_sources import PythonContext, SourcedProgram
 from esbench.measure.verdict import Details, Verdict
 from esbench.operations.indices import ASSERTION_FAILED
-from esbench.rally_python.esrally import RallyError, RallyTaskAssertionError
-from esbench.rally_python.loading import NamedSource, code_error, place_of
-from esbench.rally_python.runners import of_task
-from esbench.rally_python.task_sources import PythonContext, SourcedProgram
 from esbench.requests.exchange import Exhausted, RequestFailed
 
 _MEANT = ("weight", "unit", "success", "success-count", "error-type", "error-description", "http-status")
@@ -105,7 +105,7 @@ class RunnerTurns:
         A failed request of a client and a failed assertion are verdicts with an error; a failed request of a built-in
         runner raises RequestFailed, any other error of the runner's code TrackError.
         """
-        from esbench.rally_python.runner_client import failure
+        from esbench.features.python.runner_client import failure
 
         self._has_run = True
         of_task(self._context)

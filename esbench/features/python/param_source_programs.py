@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.features.python.loading import NamedSource
+from esbench.features.python.runners import bulk_body, bulk_path, of_task
+from esbench.features.python.task_sources import PythonContext, SourcedProgram
 from esbench.measure.verdict import Verdict
 from esbench.operations.base import OperationType
 from esbench.operations.bulk_program import bulk_head
 from esbench.operations.parameters import flag
 from esbench.operations.replies import judge_bulk
-from esbench.rally_python.loading import NamedSource
-from esbench.rally_python.runners import bulk_body, bulk_path, of_task
-from esbench.rally_python.task_sources import PythonContext, SourcedProgram
 from esbench.requests.exchange import (
     ClientProgram,
     Concurrent,

@@ -11,13 +11,13 @@ import pytest
 from track_files import PYTHON_TRACK, load, task_named, write_track
 
 from esbench.errors import TrackCodeError, TrackError
+from esbench.features.python.esrally import MmapSource
+from esbench.features.python.loading import NamedSource, Plugins, load_plugins
+from esbench.features.python.operations import TrackOperationTypes
+from esbench.features.python.track_processors import PythonCode
+from esbench.features.python.view import view_of
 from esbench.model import Track
 from esbench.operations import builtin_operations
-from esbench.rally_python.esrally import MmapSource
-from esbench.rally_python.loading import NamedSource, Plugins, load_plugins
-from esbench.rally_python.operations import TrackOperationTypes
-from esbench.rally_python.track_processors import OwnCode
-from esbench.rally_python.view import view_of
 from esbench.track.python_part import python_entry, python_files
 
 CODE = """
@@ -87,7 +87,7 @@ def register(registry):
                   ("drawn", "reader", "once")]  # fmt: skip
     root = write_track(tmp_path, f"schedule: [{', '.join(operations)}]\n", track__py=code)
     track, plugins = load(root), load_plugins(root)
-    own = OwnCode(plugins, view_of(track), "", TrackOperationTypes(builtin_operations()))
+    own = PythonCode(plugins, view_of(track), "", TrackOperationTypes(builtin_operations()))
     requests = own.requests_of_sources(track.challenges[0])
     assert len(requests) == 50 + 1
     assert requests == own.requests_of_sources(track.challenges[0])

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.features.python.custom_runners import RunnerProgram
+from esbench.features.python.param_source_programs import ParamSourceProgram
+from esbench.features.python.task_sources import PythonContext, TrackCode
 from esbench.model import Operation
 from esbench.operations import OperationTypes
 from esbench.operations.base import MEASURED, OperationType, TaskContext
-from esbench.rally_python.custom_runners import RunnerProgram
-from esbench.rally_python.param_source_programs import ParamSourceProgram
-from esbench.rally_python.task_sources import PythonContext, TrackCode
 from esbench.requests.programs import Program
 from esbench.units import Rate
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
-from esbench.rally_python.view import DocumentsView, TrackView
+from esbench.features.python.view import DocumentsView, TrackView
 
 
 class ParamSource:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from esbench.features.python.custom_runners import RunnerTurns
 from esbench.load.client import Route
 from esbench.load.coroutine_client import CoroutineClient
 from esbench.load.hosts import HostChoice
 from esbench.load.hot import clock_ns
 from esbench.load.messages import Target
 from esbench.measure.verdict import Verdict
-from esbench.rally_python.custom_runners import RunnerTurns
 from esbench.requests.exchange import RequestFailed
 
 _CLOSE_S = 1.0
@@ -40,7 +40,7 @@ class PythonClient(CoroutineClient):
 
     async def connect(self) -> None:
         """Check that the client's host can be reached, and open the library's connections, one to each cluster."""
-        from esbench.rally_python.runner_client import RunnerClient
+        from esbench.features.python.runner_client import RunnerClient
 
         await super().connect()
         self.link.close()
@@ -64,7 +64,7 @@ class PythonClient(CoroutineClient):
             closing.add_done_callback(self._closing.discard)
 
     async def turn(self, due_ns: int, warmup: bool) -> None:
-        from esbench.rally_python.runner_client import RequestTiming, begin_turn
+        from esbench.features.python.runner_client import RequestTiming, begin_turn
 
         self._warmup = warmup
         begun_ns = clock_ns()

@@ -23,9 +23,9 @@ from types import ModuleType
 from typing import Any
 
 from esbench.errors import EsbenchError, TrackCodeError, TrackError, nearest
+from esbench.features.python import esrally
+from esbench.features.python.parameter_sources import BulkIndexParamSource
 from esbench.model import Task
-from esbench.rally_python import esrally
-from esbench.rally_python.parameter_sources import BulkIndexParamSource
 from esbench.record.private import open_private, private_folder
 from esbench.registry import Registry
 from esbench.track.python_part import PythonPart, python_entry

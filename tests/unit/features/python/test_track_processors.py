@@ -16,12 +16,12 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
 from esbench.features.authoring.describe import describe
 from esbench.features.authoring.validation import check_track
+from esbench.features.python.loading import load_plugins
+from esbench.features.python.operations import TrackOperationTypes
+from esbench.features.python.track_processors import PythonCode, own_code_of, packed
+from esbench.features.python.view import view_of
 from esbench.model import ANY_TASK, Challenge, Corpus, Documents, Objective, Task, Track
 from esbench.operations import builtin_operations
-from esbench.rally_python.loading import load_plugins
-from esbench.rally_python.operations import TrackOperationTypes
-from esbench.rally_python.track_processors import OwnCode, own_code_of, packed
-from esbench.rally_python.view import view_of
 from esbench.track.library import find_track, list_tracks
 from esbench.track.selection import choose_challenge
 from esbench.units import Rate
@@ -337,7 +337,7 @@ def register(registry):
 """
     root = write_track(tmp_path, READING, track__py=code)
     plugins, track = load_plugins(root), load(root)
-    assert OwnCode(plugins, view_of(track), "", OPERATIONS).corpora_of_sources(track.challenges[0]) == {"read"}
+    assert PythonCode(plugins, view_of(track), "", OPERATIONS).corpora_of_sources(track.challenges[0]) == {"read"}
 
 
 @pytest.mark.parametrize(

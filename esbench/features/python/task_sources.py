@@ -6,12 +6,12 @@ import random
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
+from esbench.features.python.loading import NamedSource, Plugins
+from esbench.features.python.parameter_sources import BulkIndexParamSource
+from esbench.features.python.view import TrackView
 from esbench.model import Operation
 from esbench.operations import OperationTypes
 from esbench.operations.base import TaskContext
-from esbench.rally_python.loading import NamedSource, Plugins
-from esbench.rally_python.parameter_sources import BulkIndexParamSource
-from esbench.rally_python.view import TrackView
 from esbench.track.python_part import is_bulk
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from esbench.operations import builtin_operations
 
-PAGE = Path(__file__).parents[3] / "docs" / "rally.md"
+PAGE = Path(__file__).parents[4] / "docs" / "rally.md"
 RALLYS = frozenset(
     """
     bulk search paginated-search scroll-search composite-agg composite esql esql-profile sql raw-request run-until

@@ -10,12 +10,12 @@ import numpy
 import pytest
 
 from esbench.errors import TrackError
+from esbench.features.python.custom_runners import RunnerTurns, judge_result, returned_numbers
 from esbench.load.recorder import NS, Recorder
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import MOST_RETURNED, Spread, Tally
 from esbench.measure.verdict import Details, Verdict
 from esbench.model import DEFAULT_CLUSTER, Operation, Task
-from esbench.rally_python.custom_runners import RunnerTurns, judge_result, returned_numbers
 from esbench.requests.exchange import Exhausted
 
 WHERE = 'task "own"'

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError, TrackError
+from esbench.features.python.document_sets import DocumentSets
+from esbench.features.python.esrally import RallyError
+from esbench.features.python.loading import Plugins, place_of
+from esbench.features.python.view import DocumentsView, PreparedPart, TrackView, view_of
+from esbench.features.python.view_to_model import with_changes
 from esbench.load.messages import PackedView
 from esbench.model import Challenge, Corpus, Track
-from esbench.rally_python.document_sets import DocumentSets
-from esbench.rally_python.esrally import RallyError
-from esbench.rally_python.loading import Plugins, place_of
-from esbench.rally_python.view import DocumentsView, PreparedPart, TrackView, view_of
-from esbench.rally_python.view_to_model import with_changes
 from esbench.record.private import private_folder
 from esbench.track.faults import Faults
 from esbench.track.python_part import is_bulk
@@ -35,7 +35,7 @@ _TOOLS = ("downloader", "decompressor")  # what a processor declares in order to
 
 
 @dataclass(frozen=True)
-class OwnCode:
+class PythonCode:
     """The Python part of the raced track, with its view of the track, in which `challenge` is selected."""
 
     plugins: Plugins
@@ -176,15 +176,15 @@ class OwnCode:
         return self.plugins.running(_label(processor), _place(self.plugins, processor, method))
 
 
-def own_code_of(track: Track, plugins: Plugins, challenge: str, types: OperationTypes) -> tuple[Track, OwnCode]:
+def own_code_of(track: Track, plugins: Plugins, challenge: str, types: OperationTypes) -> tuple[Track, PythonCode]:
     """Return (track as changed by its processors, its own code with `challenge` selected).
 
-    `challenge` is a name. Raises TrackError as `OwnCode.after_load`.
+    `challenge` is a name. Raises TrackError as `PythonCode.after_load`.
     """
     view = view_of(track)
     for each in view.challenges:
         each.selected = each.name == challenge
-    own = OwnCode(plugins, view, challenge, types, track.params)
+    own = PythonCode(plugins, view, challenge, types, track.params)
     return own.after_load(track), own
 
 

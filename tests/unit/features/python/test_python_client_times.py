@@ -10,14 +10,14 @@ from typing import Any
 from held_clients import counted
 
 from esbench.cluster.options import Access
+from esbench.features.python.client import PythonClient
+from esbench.features.python.runner_client import RunnerClient
 from esbench.load.client import Route
 from esbench.load.hot import clock_ns
 from esbench.load.loops import NS, Length, OpenLoop
 from esbench.load.recorder import Recorder
 from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.rally_python.client import PythonClient
-from esbench.rally_python.runner_client import RunnerClient
 from esbench.requests.exchange import Exhausted
 
 AFTERWARDS_S = 0.3

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, Self
 from esbench.corpus.download import download as fetch
 from esbench.errors import TrackError
 from esbench.errors.user_paths import user_path
-from esbench.rally_python import parameter_sources as sources
-from esbench.rally_python import runners, view
-from esbench.rally_python.document_sets import DocumentSets
+from esbench.features.python import parameter_sources as sources
+from esbench.features.python import runners, view
+from esbench.features.python.document_sets import DocumentSets
 
 
 class RallyError(Exception):

@@ -10,7 +10,7 @@ import pytest
 from track_files import context, write_track
 
 from esbench.errors import TrackError
-from esbench.rally_python.dependencies import Libraries, libraries_folder, missing_dependencies
+from esbench.features.python.dependencies import Libraries, libraries_folder, missing_dependencies
 from esbench.track.document import DocumentNode, parse
 from esbench.track.rendering import TrackRenderer
 

@@ -14,8 +14,8 @@ from esbench.corpus.cache import write_errors
 from esbench.corpus.download import download
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
+from esbench.features.python.view import DocumentsView, TrackView, plain_file
 from esbench.model import Corpus, Track
-from esbench.rally_python.view import DocumentsView, TrackView, plain_file
 
 
 @dataclass(frozen=True)

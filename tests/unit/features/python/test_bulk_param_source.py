@@ -12,8 +12,8 @@ import pytest
 from corpora import from_file, lines
 
 from esbench.errors import TrackError
-from esbench.rally_python.parameter_sources import BulkIndexParamSource
-from esbench.rally_python.view import DocumentCorpus, DocumentsView, TrackView
+from esbench.features.python.parameter_sources import BulkIndexParamSource
+from esbench.features.python.view import DocumentCorpus, DocumentsView, TrackView
 
 DOCUMENTS = 100
 

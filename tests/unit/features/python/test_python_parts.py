@@ -9,13 +9,13 @@ import pytest
 from compiled import context
 from track_files import PYTHON_TRACK, load, write_track
 
+from esbench.features.python.loading import load_plugins
+from esbench.features.python.operations import TrackOperationTypes
+from esbench.features.python.parameter_sources import chain
+from esbench.features.python.task_sources import TrackCode
+from esbench.features.python.view import view_of
 from esbench.operations import builtin_operations
 from esbench.operations.base import kind_of
-from esbench.rally_python.loading import load_plugins
-from esbench.rally_python.operations import TrackOperationTypes
-from esbench.rally_python.parameter_sources import chain
-from esbench.rally_python.task_sources import TrackCode
-from esbench.rally_python.view import view_of
 from esbench.requests.exchange import Exhausted
 from esbench.requests.programs import Program
 

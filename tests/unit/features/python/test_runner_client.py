@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from esbench.cluster.options import ClientOptions, parse_hosts
-from esbench.rally_python.runner_client import RunnerClient
+from esbench.features.python.runner_client import RunnerClient
 
 
 class Asked(RunnerClient):

@@ -13,7 +13,7 @@ from typing import Any
 
 from esbench import model
 from esbench.errors import EsbenchError, TrackError, did_you_mean
-from esbench.rally_python import view
+from esbench.features.python import view
 from esbench.track import schema
 from esbench.track.document import DocumentNode
 from esbench.track.rendering import RenderContext, Rendered, TrackRenderer
