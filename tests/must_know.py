@@ -21,7 +21,7 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
     "files of the core": 353,
-    "code lines of the core": 43_050,
+    "code lines of the core": 43_090,
     "rooms of the core": 24,
     "arrows of the core": 141,
     "modules of the core that features import": 148,  # each feature that moves out of the core brings those it uses
