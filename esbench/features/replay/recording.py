@@ -24,7 +24,7 @@ TRACK_FILE = "track.json"
 ALL = "all searches"
 OUTSIDE = "outside of --from and --duration"
 _LEAST_CLIENTS, _MOST_CLIENTS = 8, 256
-_UNKNOWN_TOOK_S = 0.05
+_UNKNOWN_TOOK_S, _LEAST_TOOK_S = 0.05, 0.005
 _SPARE = 4  # clients for each that is busy on average in the fullest second
 _LONGEST_WAIT_S = 3600.0
 
@@ -108,7 +108,7 @@ class RecordedTask:
             return given
         took, count = self.shape.took, self.shape.took.count
         took_s = took.total_ns / count / 1e9 if count else _UNKNOWN_TOOK_S
-        wanted = math.ceil(_SPARE * self.most_per_s * took_s)
+        wanted = math.ceil(_SPARE * self.most_per_s * max(_LEAST_TOOK_S, took_s))
         return min(_MOST_CLIENTS, max(_LEAST_CLIENTS, wanted), max(1, self.shape.count))
 
     def recorded(self, of: str) -> dict[str, Any]:

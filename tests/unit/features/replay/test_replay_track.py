@@ -201,3 +201,14 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "track").mkdir()
     (tmp_path / "track" / "mine").touch()
     assert "there is something already" in refused(tmp_path, line(0), capsys)
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "words", "clients"), [(1, (), 20), (50, (), 200), (1000, (), 256), (1, ("--clients=3",), 3)]
+)
+def test_clients_are_enough_for_the_fullest_second(
+    tmp_path: Path, took_ms: int, words: Sequence[str], clients: int
+) -> None:
+    exported(tmp_path, "".join(line(n / 1000, took_ms=took_ms) for n in range(1000)), *words)
+    task = json.loads((tmp_path / "track" / "track.json").read_text())["schedule"][0]
+    assert task["clients"] == clients
