@@ -10,6 +10,7 @@ needed. `python -m esbench.seams` prints each name of this page with its methods
     an operation of tracks                       OperationType       a table of operations/, or an entry point
     something that watches servers               Device              telemetry/__init__.py, or an entry point
     something that follows a race                Listener            given to a race, by a Publisher say
+    decisions on a race while it runs            Hook                given to a race, or HOOKS of race/hook.py
     options that publish races                   Publisher           PUBLISHERS of tables.py
     a kind of server that is raced               RaceTarget          SERVERS of tables.py
     a protocol in which load is sent             Sender              SENDERS of tables.py, by `Target.kind`
@@ -48,6 +49,7 @@ SEAMS: Mapping[str, str] = {
     "OperationType": "esbench.operations.base",
     "Device": "esbench.telemetry.device",
     "Listener": "esbench.events.listeners",
+    "Hook": "esbench.race.hook",
     "Publisher": "esbench.cli.publishing",
     "RaceTarget": "esbench.race.cluster",
     "Sender": "esbench.load.senders",

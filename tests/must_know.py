@@ -2,8 +2,7 @@
 
 python tests/must_know.py    prints them, with those that cannot be had without a race, and fails where one is too large
 
-The core is esbench without esbench/features, esbench/null_server and esbench/seams.py. LIMITS may only fall: a commit
-that must raise one says why.
+The core is esbench without esbench/features. LIMITS may only fall: a commit that must raise one says why.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 353,
-    "code lines of the core": 43_150,
+    "files of the core": 354,
+    "code lines of the core": 43_210,
     "rooms of the core": 24,
     "arrows of the core": 141,
-    "modules of the core that features import": 148,  # each feature that moves out of the core brings those it uses
-    "lines of race.run": 59,
-    "names in race.run": 33,
+    "modules of the core that features import": 148,
+    "lines of race.run": 14,
+    "names in race.run": 8,
     "functions and fields that hold the table of operation types": 6,
     "calls f(*(a, b), c)": 0,
-    "modules that race --target-hosts loads": 233,
+    "modules that race --target-hosts loads": 236,
 }
 _RACE = """
 import sys

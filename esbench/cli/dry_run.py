@@ -124,7 +124,7 @@ def _notices(plans: Mapping[str, RacePlan]) -> Iterator[Notice]:
 
 
 def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
-    from esbench.units import format_bytes, format_number
+    from esbench.units import format_bytes
 
     raced, info = plan.raced, plan.info
     yield "Track", f"{raced.track.name} / {raced.challenge.name}"
@@ -148,8 +148,7 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
         yield "Documents", loaded
     if needed_bytes := sum(need.size_bytes for need in raced.disk_needs):
         yield "Disk", f"about {format_bytes(needed_bytes)} for documents"
-    if (known := raced.capacity) is not None:
-        yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
+    yield from plan.notes
 
 
 def _takes(raced: RacedTrack, search: Probing | None) -> Iterator[tuple[str, str]]:

@@ -18,8 +18,8 @@ from esbench.units import parse_duration
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
+    from esbench.race.hook import Pace
     from esbench.race.options import RaceOptions
-    from esbench.race.pace import Pace
     from esbench.race.probing import Probing
 
 _SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search-budget": "search_budget"}

@@ -18,7 +18,6 @@ from esbench.comparison.planning import DuelPlan, plan_of
 from esbench.errors import EsbenchError
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
-from esbench.record.capacity_part import KNOWN
 from esbench.record.host import esbench_facts, host_class, host_facts
 from esbench.record.model import RaceRecord
 from esbench.record.secrets import redact
@@ -102,7 +101,7 @@ def _facts(record: RaceRecord) -> tuple[Any, ...]:
         record.track.digest,
         record.challenge,
         {task.name for task in record.tasks},
-        KNOWN.kept_in(record),
+        dict(record.parts),
         dict(record.track_params),
         record.test_mode,
         dict(record.esbench),
@@ -115,7 +114,7 @@ def _planned_facts(options: RaceOptions, plan: RacePlan) -> tuple[Any, ...]:
         plan.raced.track.digest,
         plan.raced.challenge.name,
         {task.name for task in plan.raced.challenge.tasks},
-        plan.raced.capacity,
+        dict(plan.parts),
         redact(dict(options.track_params)),
         options.test_mode,
         esbench_facts(),

@@ -21,8 +21,8 @@ from esbench.cli.publishing import check_publishing, followers, publish, publish
 
 if TYPE_CHECKING:
     from esbench.progress.task_progress import FollowingProgress, Quiet
+    from esbench.race.hook import Hook
     from esbench.race.options import RaceOptions
-    from esbench.race.steps import Steps
     from esbench.record.model import RaceRecord
 
 race_outputs = with_options(publishing_options, progress_options, html_option, all_figures_option, report_options)
@@ -38,7 +38,7 @@ def race_and_report(
     options: RaceOptions,
     flags: Mapping[str, Any],
     progress: FollowingProgress | Quiet,
-    steps: Steps | None = None,
+    hook: Hook | None = None,
     preface: Callable[[RaceRecord], str] | None = None,
 ) -> tuple[RaceRecord, int]:
     """Run a race, store and print it as the flags say. Returns the record and the exit code.
@@ -52,7 +52,7 @@ def race_and_report(
 
     check_publishing(flags)
     with progress, followers(flags, progress) as others:
-        record = run(options, progress, [progress, *others], steps=steps)
+        record = run(options, progress, [progress, *others], hook)
     if options.keep_node:
         for url in record.clusters["default"].hosts:
             progress.insist(f"the node at {url} is kept (end it with: esbench stop {record.race_id})")

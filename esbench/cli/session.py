@@ -32,8 +32,8 @@ from esbench.events.progress import Progress
 from esbench.model import OBJECTIVES
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
+from esbench.race.hook import Hooks, Pace, SideHook
 from esbench.race.options import RaceOptions
-from esbench.race.pace import Pace
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.race.session import (
     Duel,
@@ -130,7 +130,7 @@ class SessionCommand:
         if self._flags.get("plan"):
             return self._plan(session, options, plans)
         if self._flags["dry_run"]:
-            search_steps = self._steps(next(iter(options.values())), self._progress)
+            search_steps = self._search_of(next(iter(options.values())), self._progress)
             return dry_run(options, self._flags, self._progress, session, search_steps)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
@@ -217,7 +217,7 @@ class SessionCommand:
         plans = {}
         for name, options in sides.items():
             with about(f"--{name}"):
-                steps = self._steps(options, self._progress)
+                steps = self._search_of(options, self._progress)
                 plans[name] = plan(options, self._progress, steps)
         apart = on_own_indices(sides, plans, own_nodes=pacing.own_nodes)
         check_at_once(apart, plans, pacing)
@@ -302,7 +302,7 @@ class SessionCommand:
             shared &= has_prefixes(sides.values())
         for name, options in sides.items():
             with about(f"--{name}" if len(sides) > 1 else ""):
-                raced = look(options, self._progress, self._steps(options, self._progress))
+                raced = look(options, self._progress, self._search_of(options, self._progress))
                 self._check_track(session, name, raced.track.digest)
                 raced_before = len(session.races) > 1 and (options.hosts or shared)
                 if not raced_before or session.before_round:
@@ -365,13 +365,13 @@ class SessionCommand:
         pace: Pace | None,
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
-        steps = self._steps(options, progress, pace)
-        record = run(options, progress, [progress, *others], node, pace, steps)
+        side, search = SideHook(pace or Pace(), node), self._search_of(options, progress, pace)
+        record = run(options, progress, [progress, *others], side if search is None else Hooks([search, side]))
         if not publish(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record
 
-    def _steps(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing | None:
+    def _search_of(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing | None:
         """Return the steps of a race that searches for a capacity; None of another one."""
         return probing(self._search, options, progress, pace) if self._search else None
 

@@ -10,45 +10,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from esbench.errors import EsbenchError
-from esbench.events.progress import Progress
 from esbench.load.contexts import context_of
 from esbench.measure.schedule import measured_period_s
 from esbench.model import Step, Task
 from esbench.operations.answers import exact, shortened
 from esbench.operations.approximate import NotComparable, is_approximate
 from esbench.operations.base import TaskContext, kind_of
+from esbench.race.hook import Hook, PreparedRace
 from esbench.race.options import RaceOptions
-from esbench.race.questions import ANSWER_LIMIT_S
-from esbench.race.steps import PreparedRace
+from esbench.race.reread import ANSWER_LIMIT_S
 from esbench.record.answers import APPROXIMATE, HeldDocuments, Line, NotAsked, RequestAnswer, encoded
 from esbench.record.index_prefix import index_prefix, without_prefix
 from esbench.record.secrets import Redactor
-from esbench.record.store import RaceFolder
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
 
 _REQUEST_CHARACTERS = 500
 
 
-class ReadTasks:
+class ReadTasks(Hook):
     """The read tasks of a race that have been measured, until they are asked."""
 
-    def __init__(
-        self,
-        options: RaceOptions,
-        prepared: PreparedRace,
-        folder: RaceFolder,
-        progress: Progress,
-    ) -> None:
+    def __init__(self, options: RaceOptions) -> None:
         self._options = options
-        self._prepared = prepared
-        self._folder = folder
-        self._progress = progress
         self._waiting: list[Task] = []
         self._approximate: list[str] = []  # tasks whose answers are not asked, whatever the user says
         self._changed_by = ""  # a task that left other documents behind than the same task of another race
         self._prefix = index_prefix(options.track_params)
-        self._redact = Redactor(prepared.target.options.secrets())
+
+    def steps(self, steps: Iterator[Step], race: PreparedRace) -> Iterator[Step]:
+        """Yield the steps; between them the tasks that wait are asked, before one that may change their answers."""
+        self._prepared, self._progress = race, race.progress
+        self._redact = Redactor(race.target.options.secrets())
+        for step in steps:
+            self.before(step)
+            yield step
+            self.after(step)
+        self.ask()
 
     def before(self, step: Step) -> None:
         """Ask the tasks that wait, if the step may change what they are answered."""
@@ -77,7 +75,7 @@ class ReadTasks:
         if tasks:
             lines += [*self._held(), *self._answered(tasks)]
         if lines:
-            self._folder.append_answers(encoded(lines))
+            self._prepared.folder.append_answers(encoded(lines))
 
     def _answered(self, tasks: Sequence[Task]) -> list[Line]:
         lines: list[Line] = []

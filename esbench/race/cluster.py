@@ -24,8 +24,8 @@ from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations.base import TaskContext
 from esbench.race.options import RaceOptions
-from esbench.race.questions import AskedRequest, http_questions
 from esbench.race.recording import RecordWriter
+from esbench.race.reread import AskedRequest, http_questions
 from esbench.record.model import ClusterFacts, NodeFacts
 from esbench.record.store import RaceFolder
 from esbench.telemetry import cluster_state

@@ -12,8 +12,8 @@ from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Track
 from esbench.operations.base import TaskContext
 from esbench.race.cluster import RacedCluster, RaceTarget, StepTelemetry, WatchedRace
-from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
+from esbench.race.reread import AskedRequest
 from esbench.record.model import ClusterFacts
 from esbench.telemetry.device import Pulse, TaskSpan
 from esbench.telemetry.watch import Said

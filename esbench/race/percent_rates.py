@@ -4,22 +4,60 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError
 from esbench.errors.short import first_of
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Schedule, Task
+from esbench.race.hook import Hook
 from esbench.race.options import RaceOptions
 from esbench.record.capacity import FoundCapacity, KnownCapacity
-from esbench.record.capacity_part import SEARCH
+from esbench.record.capacity_part import KNOWN, SEARCH
 from esbench.record.store import LAST, RaceStore
 from esbench.track.library import options_of
+from esbench.track.selection import choose_challenge
 from esbench.units import PERCENT, Rate, format_number
+
+if TYPE_CHECKING:
+    from esbench.race.track import RacedTrack
 
 _ANY_SEARCH = "find it with: esbench capacity --track=orders --task=get-by-id --objective 'p99<50ms'"
 _MOST_NAMES = 3
+
+
+class PercentRates(Hook):
+    """The rates of a track in percent of a capacity: they become those that they are of it, before the race begins."""
+
+    def __init__(self, options: RaceOptions) -> None:
+        self._options = options
+        self._known: KnownCapacity | None = None
+
+    def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
+        """Return the challenge with rates of requests in place of those in percent.
+
+        Raises a UsageError if they are of no capacity, or if one is given and no rate is in percent.
+        """
+        options, paced = self._options, in_percent(challenge)
+        if options.capacity is None:
+            if paced:
+                raise capacity_missing(paced[0], choose_challenge(raced.track, challenge.name), options)
+            return challenge
+        if not paced:
+            what = f'no task of challenge "{challenge.name}" that is raced has a target-throughput in percent'
+            raise UsageError(what, where="--capacity", hint='leave it out, or say target-throughput: "70%"')
+        self._known = known_capacity(RaceStore(options.home), options.capacity)
+        raced.warnings += tuple(objections(self._known, raced.track.name, paced))
+        return at_capacity(challenge, self._known.rate_per_s)
+
+    def parts(self) -> Mapping[str, Any]:
+        return {} if self._known is None else {KNOWN.key: self._known}
+
+    def planned(self) -> Iterator[tuple[str, str]]:
+        if (known := self._known) is not None:
+            yield "Capacity", f"{format_number(known.rate_per_s)}/s of task {known.task}, found by race {known.race_id}"
 
 
 def known_capacity(store: RaceStore, race: str) -> KnownCapacity:

@@ -19,9 +19,9 @@ from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
 from esbench.operations.base import kind_of
-from esbench.race.pace import Pace
+from esbench.race.hook import Hook, Pace, PreparedRace
 from esbench.race.round import is_load
-from esbench.race.steps import PreparedRace, Steps
+from esbench.race.track import RacedTrack
 from esbench.record.capacity import (
     CapacitySearch,
     FoundCapacity,
@@ -94,7 +94,7 @@ def in_test_mode(options: CapacityOptions) -> CapacityOptions:
     return replace(options, budget_s=min(20.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
 
 
-class Probing(Steps):
+class Probing(Hook):
     """The steps of a search. What each probe has shown is taken from the seconds that the race reports.
 
     `choose` returns the next probe, or what was found.
@@ -104,12 +104,14 @@ class Probing(Steps):
         self.options, self._progress, self._choose = options, progress, choose
         self._objectives = options.objectives
         self._found = CapacitySearch(options.task, (), options.beside)
+        self._has_begun = False
         self._most_late: tuple[float, ...] = ()  # requests of the running probe, by objective; none if it has its time
 
     def parts(self) -> Mapping[str, Any]:
-        return {SEARCH.key: self._found}
+        """Return the search so far, from its first step on."""
+        return {SEARCH.key: self._found} if self._has_begun else {}
 
-    def chosen(self, challenge: Challenge) -> Challenge:
+    def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         """Return the challenge up to the task: the tasks that do something once or end with their documents, those
         beside the task included, and then the task with those that run beside it in a closed loop."""
         number, self._task = _step_of(challenge, self.options.task, "--task")
@@ -123,16 +125,17 @@ class Probing(Steps):
         for task in self._beside:
             _check(task, "--while")
         steps = challenge.steps[: number + 1]
-        before = tuple(kept for step in steps if (kept := _without_measured(step)).tasks)
-        raced = {self._task.name, *self.options.beside, *(task.name for step in before for task in step.tasks)}
-        others = (task for step in steps for task in step.tasks if task.name not in raced)
+        before = tuple(left for step in steps if (left := _without_measured(step)).tasks)
+        kept = {self._task.name, *self.options.beside, *(task.name for step in before for task in step.tasks)}
+        others = (task for step in steps for task in step.tasks if task.name not in kept)
         writing = [task.name for task in others if not kind_of(task.operation).reads(task.operation.params)]
         if writing:
             self.warnings += (_LEFT_OUT.format(first_of(writing, _MOST_NAMES)),)
         return replace(challenge, steps=(*before, self._closed()))
 
-    def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
-        yield from challenge.steps
+    def steps(self, steps: Iterator[Step], race: PreparedRace) -> Iterator[Step]:
+        self._has_begun = True
+        yield from steps
         options, closed_per_s = self.options, requests_per_s(self._result)
         if not closed_per_s:
             window = self._result.window
@@ -151,7 +154,7 @@ class Probing(Steps):
         names: set[str] = set()
         while isinstance(found := self._choose(terms, self._found.probes), Probe):
             began_s = time.monotonic()
-            prepared.cluster.settle()
+            race.cluster.settle()
             name = next(name for name in _names(self._task.name, found) if name not in names)
             names.add(name)
             planned = found.rate_per_s * found.measured_s

@@ -23,8 +23,8 @@ from esbench.measure.schedule import measured_period_s
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 from esbench.model import Challenge, Step, Task
 from esbench.operations.base import OperationType, kind_of
+from esbench.race.hook import Pace, T
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
-from esbench.race.pace import Pace, T
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.sessions import COMPLETE, Pacing
 from esbench.telemetry.processes import Processes

@@ -16,8 +16,8 @@ from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext, kind_of
 from esbench.race.cluster import RaceTarget, WatchedRace
 from esbench.race.options import RaceOptions
-from esbench.race.questions import AskedRequest
 from esbench.race.recording import RecordWriter
+from esbench.race.reread import AskedRequest
 from esbench.record.model import HTTP, ClusterFacts
 from esbench.telemetry.watch import Telemetry
 

@@ -24,10 +24,10 @@ from esbench.model import Challenge
 from esbench.operations import builtin_operations
 from esbench.operations.base import Target, kind_of
 from esbench.race.cluster import embedded_engine, java_options
+from esbench.race.hook import Pace
 from esbench.race.interleaving import Place, order, order_at_once
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
-from esbench.race.pace import Pace
 from esbench.race.recording import now
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import (

@@ -17,8 +17,8 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.engine.guarded import LOG_FOLLOWS
 from esbench.errors import EsbenchError, RaceError
 from esbench.race.apart import has_prefixes
+from esbench.race.hook import Pace
 from esbench.race.interrupts import Interrupts
-from esbench.race.pace import Pace
 from esbench.race.round import Round
 from esbench.race.session import Duel, Race, begun, left_text, lengthened, resume_hint, shares_a_node
 from esbench.record.model import RaceRecord

@@ -1,22 +1,31 @@
-"""The indices that a race uses in its cluster: those that it deletes, and those that esbench made and may delete."""
+"""The indices that a race uses in its cluster: those that it deletes, and those that esbench made and may delete.
+
+And the races that run on this host at the same time, which may use the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 
 from esbench.cluster.client import IndexIdentity
 from esbench.errors import ClusterError, EsbenchError, RaceError, TrackError
 from esbench.errors.short import first_of
+from esbench.events.progress import Progress
 from esbench.model import DEFAULT_CLUSTER, Step, Task
 from esbench.operations.base import kind_of
 from esbench.race.cluster import RaceTarget
 from esbench.race.confinement import refuse_names_of_others
+from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
+from esbench.race.recording import RecordWriter
 from esbench.race.track import RacedTrack
 from esbench.record.index_prefix import index_prefix
-from esbench.record.locks import Claim
+from esbench.record.locks import Claim, end_other_races, other_races
 from esbench.record.made_indices import MadeIndices
+from esbench.record.store import RaceStore
 from esbench.units import format_bytes
 
 _NAMED = 3
@@ -181,3 +190,63 @@ def targets_of(options: RaceOptions, raced: RacedTrack, cluster: RaceTarget) -> 
     """Return the targets of a race in each of its clusters."""
     of_clusters = {DEFAULT_CLUSTER: options, **{name: options.of_other(name) for name in options.others}}
     return tuple(ClusterTargets(own, raced, cluster.clusters[name], name) for name, own in of_clusters.items())
+
+
+def check_targets(
+    targets: Sequence[ClusterTargets], options: RaceOptions, siblings: Collection[str]
+) -> tuple[str, ...]:
+    """Return sentences about what the race deletes. EsbenchError if it must not, or another race uses its indices."""
+    own = {options.race_id, *siblings}
+    for race in () if options.kill_running_processes else other_races(options.home, own):
+        pairs = product((each.claim for each in targets), race.claims)
+        if shared := [name for ours, theirs in pairs for name in ours.shared_with(theirs)]:
+            what = f"race {race.race_id} (pid {race.pid}) uses {', '.join(shared)} of the same cluster now"
+            raise RaceError(what, hint="wait until it has ended, or end it with --kill-running-processes")
+    return tuple(sentence for each in targets for sentence in each.check())
+
+
+def warn_about_other_races(options: RaceOptions, siblings: Collection[str], progress: Progress) -> Iterator[str]:
+    """End the other races if that is asked for, else yield a sentence about them."""
+    if options.kill_running_processes:
+        for race in end_other_races(options.home, {options.race_id, *siblings}):
+            progress.say(f"ended race {race.race_id} (pid {race.pid})")
+        return
+    races = other_races(options.home, {options.race_id, *siblings})
+    if len(races) == 1:
+        (race,) = races
+        yield (
+            f"race {race.race_id} (pid {race.pid}) runs on this host: both will disturb each other "
+            "(--kill-running-processes ends it)"
+        )
+    elif races:
+        named = ", ".join(f"race {race.race_id} (pid {race.pid})" for race in races)
+        yield (
+            f"{len(races)} races run on this host, and will disturb this one: {named} "
+            "(--kill-running-processes ends them)"
+        )
+
+
+@contextmanager
+def warn_about_concurrent_races(options: RaceOptions, pace: Pace, recording: RecordWriter) -> Iterator[None]:
+    """At the end, put into the record which races ran beside this one, however it ends."""
+    began_s = time.time()
+    try:
+        yield
+    finally:
+        recording.warn(*_beside(options, {options.race_id, *pace.siblings}, recording, began_s))
+
+
+def _beside(options: RaceOptions, own: Collection[str], recording: RecordWriter, began_s: float) -> Iterator[str]:
+    """Yield a sentence about the races of this home, but `own`, that began after this one and ran beside it."""
+    said = "\n".join(recording.record.warnings)
+    running = [race.race_id for race in other_races(options.home, own)]
+    ran = sorted({*running, *RaceStore(options.home).saved_since(began_s)}.difference(own))
+    if new := [race_id for race_id in ran if f"race {race_id} " not in said]:
+        yield ran_beside(new)
+
+
+def ran_beside(races: Sequence[str]) -> str:
+    """Return one sentence about all races that ran beside a race."""
+    if len(races) == 1:
+        return f"race {races[0]} ran on this host at the same time: both disturbed each other"
+    return f"{len(races)} races ran on this host at the same time, and disturbed this one: {first_of(races, 3)}"

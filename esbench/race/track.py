@@ -10,7 +10,6 @@ from esbench.cluster.client import ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.corpus.sizes import DiskNeed
-from esbench.errors import UsageError
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
 from esbench.load.messages import Stock
@@ -20,10 +19,7 @@ from esbench.operations.versions import for_versions
 from esbench.race.corpora import DocumentFiles
 from esbench.race.loading import load_with_python
 from esbench.race.options import RaceOptions
-from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
-from esbench.record.capacity import KnownCapacity
 from esbench.record.secrets import Secret
-from esbench.record.store import RaceStore
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
 
@@ -37,7 +33,6 @@ class RacedTrack:
     track: Track
     challenge: Challenge
     warnings: tuple[str, ...]
-    capacity: KnownCapacity | None = None  # of which rates were percents
     disk_needs: tuple[DiskNeed, ...] = ()
 
     def __init__(self, options: RaceOptions, info: ClusterInfo, progress: Progress) -> None:
@@ -76,26 +71,6 @@ class RacedTrack:
         self.track, self.challenge = track, with_shared_clients(challenge)
         for step in self.challenge.steps:
             refuse_endless(step)
-
-    def take(self, challenge: Challenge) -> None:
-        """Race this challenge of the track. Its rates in percent become those that they are of `capacity`.
-
-        Raises a UsageError if they are of none, or if `capacity` is given and no rate is in percent.
-        """
-        options = self._options
-        paced = in_percent(challenge)
-        if options.capacity is None:
-            if paced:
-                whole = choose_challenge(self.track, challenge.name)
-                raise capacity_missing(paced[0], whole, options)
-            self.challenge = challenge
-            return
-        if not paced:
-            what = f'no task of challenge "{challenge.name}" that is raced has a target-throughput in percent'
-            raise UsageError(what, where="--capacity", hint='leave it out, or say target-throughput: "70%"')
-        self.capacity = known_capacity(RaceStore(options.home), options.capacity)
-        self.warnings += tuple(objections(self.capacity, self.track.name, paced))
-        self.challenge = at_capacity(challenge, self.capacity.rate_per_s)
 
     def fit(self, dialects: Mapping[str, Dialect]) -> None:
         """Leave out of operations what the clusters do not know and they do not need, and warn of it.

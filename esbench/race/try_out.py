@@ -16,11 +16,11 @@ from esbench.load.failures import credentials
 from esbench.load.messages import Target
 from esbench.load.transport import ask, header_lines
 from esbench.measure.verdict import Verdict
-from esbench.model import Challenge, Step, Task
+from esbench.model import Step, Task
 from esbench.operations.base import kind_of
 from esbench.operations.drawn import Exchanges
+from esbench.race.hook import Hook, PreparedRace
 from esbench.race.options import RaceOptions
-from esbench.race.steps import PreparedRace, Steps
 from esbench.record.secrets import Redactor
 from esbench.requests.exchange import (
     ClientProgram,
@@ -52,7 +52,7 @@ class Tried:
         return ", ".join(filter(None, [f"{self.request}: {self.status or 'no reply'}", self.fault, self.said]))
 
 
-class TryOut(Steps):
+class TryOut(Hook):
     """The steps of a challenge, each of whose requests is tried before; and which end after a time, if there is one.
 
     `goes_on` is asked if a try-out failed. `valid`: statuses that are no failure, besides those below 400.
@@ -75,15 +75,16 @@ class TryOut(Steps):
         self._duration_s = duration_s
         self._ends_s = float("inf")
 
-    def of(self, challenge: Challenge, prepared: PreparedRace) -> Iterator[Step]:
+    def steps(self, steps: Iterator[Step], race: PreparedRace) -> Iterator[Step]:
+        whole = list(steps)
         if self._is_tried:
             failed: list[Tried] = []
-            for task in challenge.tasks:
-                failed += filter(self._has_failed, self._try(task, prepared))
+            for task in (task for step in whole for task in step.tasks):
+                failed += filter(self._has_failed, self._try(task, race))
             if failed and not self._goes_on(failed):
                 raise RaceError(f"the try-out failed: {failed[0]}", hint="--yes goes on all the same")
         if self._is_raced:
-            yield from challenge.steps
+            yield from whole
 
     def step_runs(self, number: int, units: dict[str, str], stretch: float = 1.0) -> None:
         if self._duration_s is not None:

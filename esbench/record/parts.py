@@ -28,7 +28,7 @@ _NULL = b"null"
 
 
 class HasParts(Protocol):
-    """A list's entry of a race, with parts by their keys."""
+    """A record, or a list's entry of one: parts by their keys."""
 
     @property
     def parts(self) -> Mapping[str, Any]: ...
@@ -58,7 +58,7 @@ class Part(Generic[T, E]):
     report: str = ""
     judged: str = ""
 
-    def kept_in(self, record: RaceRecord) -> T | None:
+    def kept_in(self, record: HasParts) -> T | None:
         """Return what a record has of the part; None without it."""
         value: T | None = record.parts.get(self.key)
         return value

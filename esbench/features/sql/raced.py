@@ -29,8 +29,8 @@ from esbench.operations.tables import plain_value
 from esbench.race.cluster import RaceTarget, WatchedRace, embedded_options, watching
 from esbench.race.corpora import CorpusJobs
 from esbench.race.options import RaceOptions
-from esbench.race.questions import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.race.recording import RecordWriter
+from esbench.race.reread import ANSWER_LIMIT_S, AskedRequest, drawn_at
 from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts

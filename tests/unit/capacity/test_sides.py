@@ -14,7 +14,7 @@ from races import golden_race
 
 from esbench.capacity.search import next_of_sides
 from esbench.errors import RaceError
-from esbench.race.pace import Pace
+from esbench.race.hook import Pace
 from esbench.race.probing import agreed_by
 from esbench.race.round import Round
 from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esbench.race.race import ran_beside
+from esbench.race.targets import ran_beside
 
 
 def test_one_race_is_named() -> None:

@@ -38,8 +38,8 @@ class Search:
         self._given = iter(probes)
         search = asked(*objectives.split(","), **options)
         self.probing = Probing(search, Progress(), lambda terms, seen: next(self._given))
-        chosen = self.probing.chosen(CHALLENGE)
-        self.steps: Iterator[Step] = self.probing.of(chosen, READY)
+        chosen = self.probing.tasks(CHALLENGE, READY)
+        self.steps: Iterator[Step] = self.probing.steps(iter(chosen.steps), READY)
         self.made, self.closed = (self._begun(next(self.steps)) for _ in chosen.steps)
         self.end(self.closed, units=1500, seconds=15.0)
 
@@ -236,7 +236,7 @@ LEFT_OUT = (
 def test_what_fills_the_index_beside_the_task_is_done_before() -> None:
     probing = Probing(asked("p99<50ms"), Progress())
     challenge = Challenge("default", (MADE, Step((FILL, GET), clients=2, completed_by=("fill",))))
-    made, filled, closed = probing.chosen(challenge).steps
+    made, filled, closed = probing.tasks(challenge, READY).steps
     assert (made, filled) == (MADE, Step((FILL,)))
     assert [task.name for task in closed.tasks] == ["get@closed"]
     assert probing.warnings == ()
@@ -252,7 +252,7 @@ def test_tasks_that_may_write_and_are_left_out_are_named(beside: dict[str, float
     own = Task("own", bound_operation("own", "raw-request", {"path": "/_bulk", "method": "POST"}), iterations=9)
     steps = (MADE, Step((find,)), Step((add, INSERT)), Step((looped, own, GET)), Step((replace(add, name="later"),)))
     probing = Probing(asked("p99<50ms", beside=beside), Progress())
-    probing.chosen(Challenge("default", steps))
+    probing.tasks(Challenge("default", steps), READY)
     assert probing.warnings == (LEFT_OUT.format(named),)
 
 
@@ -260,7 +260,8 @@ def own_objectives(*objectives: str) -> Probing:
     """The search of a task with these objectives, for which none is given."""
     probing = Probing(asked(), Progress())
     task = replace(GET, objectives=tuple(map(parse_objective, objectives)))
-    probing.chosen(Challenge("default", (Step((task,)),)))
+    chosen = probing.tasks(Challenge("default", (Step((task,)),)), READY)
+    next(probing.steps(iter(chosen.steps), READY))
     return probing
 
 

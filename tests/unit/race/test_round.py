@@ -14,7 +14,7 @@ from races import golden_race
 
 from esbench.errors import RaceError
 from esbench.model import Step, Task
-from esbench.race.pace import Pace
+from esbench.race.hook import Pace
 from esbench.race.round import Round
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing

@@ -16,8 +16,8 @@ from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.race.apart import with_prefixes
+from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
-from esbench.race.pace import Pace
 from esbench.race.session import planned, with_rounds
 from esbench.race.side_by_side import DuelAtOnce, fits, round_text, seed_of
 from esbench.record.model import RaceRecord

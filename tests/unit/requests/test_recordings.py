@@ -19,7 +19,7 @@ from esbench.measure.histogram import Counts
 from esbench.measure.slices import WholeTime
 from esbench.measure.verdict import GOOD
 from esbench.model import Challenge, Step
-from esbench.race.pace import part_of
+from esbench.race.recorded import part_of
 from esbench.requests.exchange import Exhausted
 from esbench.requests.recordings import LinesAhead, arrivals_before, read_recording, recorded_arrivals
 
