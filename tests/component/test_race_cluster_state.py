@@ -15,6 +15,7 @@ from esbench.cluster.client import Cluster
 from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.events.progress import Progress
+from esbench.race.hook import Pace, SideHook
 from esbench.race.options import RaceOptions
 from esbench.race.race import run
 from esbench.telemetry import Chosen, cluster_state
@@ -117,7 +118,8 @@ def test_a_race_on_a_shared_node_names_no_slow_logs_as_its_own(
     options = RaceOptions(
         races.home, "one", races.track, include_tasks=("create-index", "closed"), telemetry=(slowlog,), answers=False
     )
-    record = run(options, Progress(), node=SharedNode(null_server({"rules": [rule]}).url))
+    hook = SideHook(Pace(), SharedNode(null_server({"rules": [rule]}).url))
+    record = run(options, Progress(), hook=hook)
     assert record.status == "complete", record.failure
     told = record.telemetry["slowlog"]
     assert (told["entries"], told["files"]) == ({"query": 0, "fetch": 0, "index": 0}, [])
