@@ -312,11 +312,11 @@ def test_a_cancelled_step_does_not_wait_for_a_connection(doomed: NullServer, tmp
     with Driver(tmp_path, drain_s=0.5) as driver:
         driver.run(doomed.url, get())  # the worker is ready
         doomed.use({"refuse": [GONE_SOON]})
-        threading.Timer(0.7, driver.coordinator.cancel).start()
+        threading.Timer(2, driver.coordinator.cancel).start()  # when it runs, on a busy machine, too
         begin = time.monotonic()
         with pytest.raises(Cancelled) as caught:
             driver.run(doomed.url, tasks[stopped])
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 6
         (result,) = caught.value.results
         assert kinds(result) if stopped == "script" else kinds(result)["connection refused"]
         assert (result.unsent or 0) == (result.due or result.sent) - result.sent
