@@ -89,7 +89,7 @@ def _tone(row: Row) -> str:
 
 
 def _basis(compared: Comparison) -> str:
-    """Return what was raced, and how: orders/read-after-write, 6 rounds on fresh nodes, both at once."""
+    """Return what was raced, and how: orders/read-after-write, 6 rounds on fresh nodes, both sides at once."""
     pair = compared.pairs[0]
     record = pair.baseline.records[0]
     counts = [len(side.records) for side in (pair.baseline, *(each.contender for each in compared.pairs))]

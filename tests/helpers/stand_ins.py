@@ -64,6 +64,9 @@ _WORDS = {
     r"^--rounds=[nN]$": "--rounds=2",
     r"^\.\.\.$": "timeout:10",  # of --client-options
     r"^DATE$": "2020-01-01",
+    r"^--from=2026-11-20T09:00$": "--from=2026-11-28T03:59:49",  # when the log of searches begins
+    r"^--duration=10m$": "--duration=5s",
+    r"^--track-path=asked$": "--track-path=my-track",  # which the command before it writes
     r"\b(?:RACE-ID|RACE|ID|LAST-NIGHT)\b": _RACE,
     r"(?<==)DIR$": "made",
     r"(?<==)FILE$": "page.html",

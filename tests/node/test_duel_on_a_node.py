@@ -79,7 +79,7 @@ def test_two_sets_of_indices_are_raced_at_once_on_one_node(home: Path, url: str)
         *("--task-time=8s", f"--include-tasks={','.join(TASKS)}"),
         *("--baseline", "track-params=number_of_shards:1", "--contender", "track-params=number_of_shards:3"),
     )
-    assert ", both at once" in printed
+    assert ", both sides at once" in printed
     session = SessionStore(home).load("last")
     assert session.left == ()
     assert [race.round for race in session.plan] == [1, 1, 2, 2]

@@ -142,6 +142,13 @@ class Probe:
         assert status in (200, 201), (path, status, answer)
         return answer
 
+    def known(self, part: str) -> None:
+        """An aggregation or a query by its name: what an empty one lacks is told only where it is known."""
+        name, _, kind = part.rpartition("-")
+        body = {"aggs": {"a": {name: {}}}} if kind == "aggregation" else {"query": {name: {}}}
+        _, answer = ask(self.port, "POST", "/books/_search", body)
+        assert "unknown" not in json.dumps(answer).lower(), answer
+
     def percolator(self) -> None:
         self.create("queries", query={"type": "percolator"}, title={"type": "text"})
         self.ok("PUT", f"/queries/{self.typed}/1?refresh=true", {"query": {"match": {"title": "whale"}}})
@@ -238,6 +245,8 @@ def test_a_distribution_can_do_what_the_catalog_says(request: pytest.FixtureRequ
             continue
         if feature in OF_SOME:
             probe.field(feature)
+        elif feature.endswith(("-aggregation", "-query")):
+            probe.known(feature)
         else:
             getattr(probe, feature.replace("-", "_"))()
 
