@@ -41,9 +41,10 @@ class LoggingServer:
         self._ready.set()
         self._loop.run_forever()
         server.close()
-        for transport in tuple(self.connections):
-            transport.abort()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        for _ in range(2):  # connections that were being accepted are made meanwhile
+            for transport in tuple(self.connections):
+                transport.abort()
+            self._loop.run_until_complete(asyncio.sleep(0.05))
 
 
 class _Connection(asyncio.Protocol):
