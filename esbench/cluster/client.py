@@ -331,8 +331,9 @@ class Cluster:
                 name: (counted(index["primaries"]["docs"]["count"]), counted(index["primaries"]["docs"]["deleted"]))
                 for name, index in reply["indices"].items()
             }
+            nested = {name for name, index in mapping(mappings).items() if has_nested(index)}
         for name, (_, deleted) in found.items():
-            if has_nested(mappings.get(name)) and (count := self.count(name)) is not None:
+            if name in nested and (count := self.count(name)) is not None:
                 found[name] = count, deleted
         return found
 

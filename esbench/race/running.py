@@ -62,12 +62,13 @@ class BegunRace:
         self._stack = ExitStack()
 
     def __enter__(self) -> BegunRace:
-        with ExitStack() as stack:
+        with ExitStack() as beginning:
+            stack = beginning.enter_context(self._stack)  # a cluster that starts later puts its end on it, too
             self.interrupts = stack.enter_context(self.hook.pace.join(self._options.race_id))
             stack.enter_context(self._progress.checked(self.interrupts.check))
             with self.hook.pace.turn():
                 self._begin(stack)
-            self._stack = stack.pop_all()
+            beginning.pop_all()
         return self
 
     def __exit__(self, *exc: Any) -> bool | None:
