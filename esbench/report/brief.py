@@ -25,7 +25,7 @@ _MOST_NAMED, _MOST_DIFFERENCES, _MOST_WARNINGS, _MOST_REASONS = 4, 3, 4, 6
 _MOST_EXAMPLES = 2  # of answers that differ
 _LONGEST_TITLE = 10
 _ANSWERS = "answers"
-_ONLY_ANSWERS = f"not comparable: {_ANSWERS} ("  # which have lines of their own
+_ONLY_ANSWERS = f"not comparable: {_ANSWERS} ("
 _OTHER_CAUSE = ": a setting, the data or the machine that is not in the records made the difference"
 _TONES = {"faster": GAIN, "slower": LOSS}
 
@@ -217,12 +217,16 @@ def _answers(found: Sequence[TaskAnswers]) -> Iterator[tuple[str, str]]:
         yield "answers", f"not compared: {first_of([f'{each.task} ({each.reason})' for each in unknown], 3)}"
 
 
+def _is_of_answers(notice: Notice) -> bool:
+    """True if the lines of answers say as much."""
+    return "other answers to" in notice.text or notice.text.startswith(_ONLY_ANSWERS)
+
+
 def _warnings(compared: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the warnings: those about what is stored, which may be damaged, then unusable figures, then others."""
     records = [record for pair in compared.pairs for side in (pair.baseline, pair.contender) for record in side.records]
     damages = {record.damage for record in records if record.damage}
-    told = [each for each in compared.notices if not each.note and not each.text.startswith(_ONLY_ANSWERS)]
-    told = [each for each in told if "other answers to" not in each.text]
+    told = [each for each in compared.notices if not (each.note or _is_of_answers(each))]
 
     def place(notice: Notice) -> tuple[bool, bool]:
         of_store = notice in compared.of_sides or any(damage in notice.text for damage in damages)

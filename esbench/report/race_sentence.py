@@ -56,12 +56,11 @@ def _number(value: float) -> str:
 
 
 def _alarms(record: RaceRecord) -> Iterator[str]:
-    failed = failed_tasks(record)
+    failed = [task_label(record, task) for task in failed_tasks(record)]
     if failed:
-        yield f"every request of {first_of([task_label(record, task) for task in failed], _MOST_TASKS)} failed"
-    unusable = [task_label(record, task) for task in reported_tasks(record) if not is_usable(task)]
-    unusable = [label for label in unusable if label not in {task_label(record, task) for task in failed}]
-    if unusable:
+        yield f"every request of {first_of(failed, _MOST_TASKS)} failed"
+    labels = (task_label(record, task) for task in reported_tasks(record) if not is_usable(task))
+    if unusable := [label for label in labels if label not in failed]:
         yield f"the figures of {first_of(unusable, _MOST_TASKS)} must not be used"
     missed, _ = judged_objectives([record])
     if missed:

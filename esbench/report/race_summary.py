@@ -96,12 +96,13 @@ def short_summary(record: RaceRecord) -> ReportDocument:
 
 
 def _short_part(record: RaceRecord, shown: ShownPart, more: Notice) -> ReportDocument:
+    main = shown.main()
     return ReportDocument(
-        shown.main().table,
+        main.table,
         race_facts(record),
         (*shown.notices(), *_by_remedy(record), more),
         (*shown.sections(), *_of_devices(record)),
-        shown.main().title,
+        main.title,
         lead=shown.sentence(),
     )
 
