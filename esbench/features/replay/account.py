@@ -18,6 +18,7 @@ class Account:
     bad: int = 0
     truncated: int = 0
     children: int = 0
+    other_indices: int = 0
     further: int = 0
     blank: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -48,5 +49,5 @@ class Account:
 
     @property
     def has_too_many_bad(self) -> bool:
-        """True if more than 1 % of the lines cannot be read."""
-        return self.bad + self.truncated > _MOST_BAD * self.lines
+        """True if more than 1 % of the records (of most logs: lines) cannot be read."""
+        return self.bad + self.truncated > _MOST_BAD * (self.lines - self.further)

@@ -14,7 +14,7 @@ from esbench.numbers import read_number
 
 _FRACTION = re.compile(r"[.,](\d+)")
 _LONGEST_MS = 1e11
-_HITS = re.compile(r"(\d+)\+? hits")
+_HITS = re.compile(r"(\d+)(?:\+? hits)?")
 
 
 class BadLineError(ValueError):
@@ -29,6 +29,7 @@ class Sign(Enum):
     """A line that is no request by itself."""
 
     CHILD = "a further line of a shard or phase of a search"
+    OTHER_INDEX = "such a line, of another index than the search's first line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def duration_ms(value: object) -> float | None:
 
 
 def hits_of(text: str) -> int | None:
-    """Return the hits of a slow log's text `12 hits` or `10000+ hits`; None if they were not counted."""
+    """Return the hits of a slow log's `12 hits`, `10000+ hits`, or `12` before 7.0; None if they were not counted."""
     found = _HITS.fullmatch(text)
     return int(found[1]) if found and len(found[1]) < 20 else None
 

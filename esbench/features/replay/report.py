@@ -112,6 +112,11 @@ def _notices(formats: dict[str, int], account: Account, inspection: Inspection) 
         found.append(
             "shards wrote lines of their own: each search is counted once, with the took of its own or first line"
         )
+    if account.other_indices:
+        found.append(
+            f"shards of several indices wrote {account.other_indices:,} of these lines: such a search is sent to the "
+            "index of its first line only; the log of requests has them all"
+        )
     if account.left_out[TOP_ONLY]:
         found.append("Query Insights keeps the top N only: the figures describe those only, and it cannot be replayed")
     if account.backwards:

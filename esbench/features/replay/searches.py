@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -9,6 +10,7 @@ WRITES, SCROLLS, PIT, ASYNC = "writes", "scrolls", "points in time", "async sear
 HEADS = "HEAD: whether something is there"
 OTHER_LANGUAGES, ADMINISTRATION, BODY_MISSING = "SQL, ES|QL and EQL", "administration", "their body is not in the log"
 NOT_HTTP = "no path of an index"
+_NO_PATH = re.compile(r"(?!/)|.*[\x00-\x20\x7f]", re.DOTALL)  # a space or a line break would be another request
 _READS = {"_search", "_msearch", "_count", "_mget"}
 _DOCUMENTS = {"_doc", "_source"}
 _WRITES = {"_bulk", "_create", "_update", "_delete_by_query", "_update_by_query", "_reindex"}
@@ -25,7 +27,7 @@ def endpoint_of(path: str) -> tuple[str, str, str]:
 
 def why_left_out(method: str, path: str, body: Any) -> str:  # noqa: PLR0911 - a line for each reason
     """Return why a request is not sent again; "" for a search, a count or a read of documents."""
-    if not path.startswith("/"):
+    if _NO_PATH.match(path):
         return NOT_HTTP
     _, endpoint, further = endpoint_of(path)
     names = {name for name, _ in parse_qsl(path.partition("?")[2], keep_blank_values=True)}

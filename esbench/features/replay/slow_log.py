@@ -23,7 +23,7 @@ from esbench.features.replay.entries import (
     read_object,
     read_stamp,
 )
-from esbench.features.replay.searches import why_left_out
+from esbench.features.replay.searches import WRITES, why_left_out
 
 BEGINS = re.compile(r"\[(?P<stamp>\d{4}-\d\d-\d\d[T ][^\]]{8,20})\]\s*\[")
 _TOOK = re.compile(r"took\[[^\]]*\], took_millis\[(?P<ms>\d{1,15})\], ")
@@ -32,6 +32,7 @@ _SHARDS = re.compile(r"total_shards\[(\d{1,9})\]")
 _INDICES = re.compile(r"\], indices\[([^\]]*)\], source\[")
 _SHARD = re.compile(r"\[(?P<index>[^\]\[]+)\]\[(?P<shard>\d+)\]\s*$")
 _END = re.compile(r"\](?:, id\[.*?\](?:,? ?request_id\[[^\]]*\])?)?,?\s*$", re.DOTALL)
+_END_WITHOUT_ID = re.compile(r"\],?\s*$")
 _LONGEST_END = 10_000
 _JOIN_S = 10.0
 _MOST_OPEN = 10_000
@@ -63,6 +64,8 @@ class SlowLog:
         begin, took = BEGINS.match(line), _TOOK.search(line)
         if begin is None:
             raise BadLineError("it does not begin with [TIME]")
+        if "[index.indexing.slowlog" in line[: line.find(" took[")]:
+            return Entry(read_stamp(begin["stamp"]), "POST", "", left_out=WRITES)
         place = line.find("source[")
         if took is None or place < 0:
             raise CutLineError("its end is missing") if not line.rstrip().endswith("]") else BadLineError("no took")
@@ -95,6 +98,9 @@ class SlowLog:
             return value if isinstance(value, str) else str(value)
 
         stamp = read_stamp(str(fields.get("@timestamp", fields.get("timestamp", ""))))
+        logger = str(fields.get("component", fields.get("log.logger", "")))
+        if logger.startswith(("i.i.s", "index.indexing.slowlog")):
+            return Entry(stamp, "POST", "", left_out=WRITES)
         ms = duration_ms(text("took_millis"))
         if ms is None:
             raise BadLineError("its took_millis is missing")
@@ -110,7 +116,6 @@ class SlowLog:
         shard = _SHARD.search(text("message"))
         if shard is None:
             raise BadLineError("it names no shard")
-        logger = str(fields.get("component", fields.get("log.logger", "")))
         total = duration_ms(text("total_shards")) or 1
         found = _Shard(shard["index"], shard["shard"], "fetch" if "fetch" in logger else "query", int(total))
         return self._shard_line(stamp, ms, hits_of(text("total_hits")), found, source, text("id"))
@@ -132,11 +137,12 @@ class SlowLog:
         for _, shards in seen:
             is_full = shard.phase == "query" and sum(other.phase == "query" for other in shards) >= shard.total
             if shard not in shards and not is_full:
+                is_other = all(other.index != shard.index for other in shards)
                 shards.add(shard)
-                return Sign.CHILD
+                return Sign.OTHER_INDEX if is_other else Sign.CHILD
         seen.append((arrival, {shard}))
         self._forget(arrival)
-        return _entry(stamp, f"/{shard.index}/_search", source, ms, None)
+        return _entry(stamp, f"/{shard.index}/_search", source, ms, hits if shard.total == 1 else None)
 
     def _forget(self, now: float) -> None:
         """Drop searches whose lines are all written, so that memory stays flat."""
@@ -156,11 +162,11 @@ def _entry(stamp: Stamp, path: str, source: str, ms: float, hits: int | None) ->
 
 
 def _source_and_id(line: str, begin: int) -> tuple[str, str]:
-    """Return the source, which may hold brackets, and the id: the last `], id[` ends the source."""
+    """Return the source, which may hold brackets, and the id: the last `}], id[` ends the source."""
     place = line.rfind("], id[")
-    if place >= begin and _END.fullmatch(line, place):
+    if place >= begin and (place == begin or line[place - 1] == "}") and _END.fullmatch(line, place):
         return line[begin:place], line[place + len("], id[") :].partition("]")[0]
-    end = _END.search(line, max(begin, len(line) - _LONGEST_END))
+    end = _END_WITHOUT_ID.search(line, max(begin, len(line) - _LONGEST_END))
     if end is None:
         raise CutLineError("its end is missing")
     return line[begin : end.start()], ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import IO, cast
 
-from esbench.corpus.archives import Damaged, ending_of, open_documents
+from esbench.corpus.archives import Damaged, open_documents
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.printable import printable
 from esbench.errors.reasons import reason_of
@@ -27,6 +27,21 @@ SLOW_LOG, SLOW_LOG_JSON, QUERY_LOG, INSIGHTS = "slow-log", "slow-log-json", "que
 ACCESS_LOG, GOR, GATEWAY, OWN = "access-log", "gor", "infini", "esbench"
 FORMATS = (SLOW_LOG, SLOW_LOG_JSON, QUERY_LOG, INSIGHTS, ACCESS_LOG, GOR, GATEWAY, OWN)
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+# Bytes at the begin of what is no log yet, and what makes one of it.
+_MISFITS = (
+    (b"\xfd7zXZ", "it is packed as xz", "unpack it with xz -d"),
+    (b"PK\x03\x04", "it is packed as zip", "unpack it with unzip"),
+    (b"\x04\x22\x4d\x18", "it is packed as lz4", "unpack it with lz4 -d"),
+    (b"\xff\xfe", "it is UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "it is UTF-16 text", "convert it with iconv -f UTF-16 -t UTF-8"),
+    (b'{"top_queries"', "it is one reply of Query Insights", "write a document a line: jq -c '.top_queries[]'"),
+    (b'{"log":', "its lines are in those of a container's log", "unwrap them with jq -rj .log"),
+    (b"[{", "it is one JSON list", "write an object a line: jq -c '.[]'"),
+    (b"[\n", "it is one JSON list", "write an object a line: jq -c '.[]'"),
+    (b"{\n", "its JSON is written over several lines", "write an object a line: jq -c ."),
+)
+_TAR_MARK, _TAR_PLACE = b"ustar", 257  # POSIX.1-1988
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SNIFFED_LINES = 1000
 _SNIFFED_BYTES = 4 << 20
 _BACKWARDS_S = 1.0
@@ -84,6 +99,7 @@ class Logs:
 
     def _lines(self, name: str, lines: Iterator[bytes], spread: Random) -> Iterator[tuple[float, Entry]]:
         first = _first_lines(lines)
+        _check_misfit(b"".join(first[:3]), name)
         if not any(line.strip() for line in first):
             raise UsageError("the file is empty", where=name)
         form = self._reading.form or _recognised(first, name)
@@ -117,7 +133,7 @@ class Logs:
             if not record.strip():
                 account.blank += 1
                 return None
-            found = read(record.decode("utf-8"))
+            found = read(record.decode("utf-8", "surrogateescape" if kind == GOR else "strict"))
         except UnicodeDecodeError:
             account.add_bad(where, "it is not UTF-8 text", False)
             return None
@@ -129,6 +145,7 @@ class Logs:
         match found:
             case Sign():
                 account.children += 1
+                account.other_indices += found is Sign.OTHER_INDEX
             case None:
                 account.left_out["responses"] += 1
             case Entry():
@@ -156,11 +173,20 @@ def _opened(path: Path, name: str, stack: ExitStack) -> IO[bytes]:
         file = stack.enter_context(path.open("rb"))
     begin = cast("bytes", file.peek(4)[:4])  # type: ignore[attr-defined]
     ending = next((ending for magic, ending in _MAGIC.items() if begin.startswith(magic)), "")
-    said = ending_of(path.name)
+    said = next((ending for ending in _MAGIC.values() if path.name.endswith(ending)), "")
     if said and said != ending and begin:
         what = f"its name ends in {said}, but it is {'packed as ' + ending if ending else 'not packed so'}"
         raise UsageError(what, where=name, hint="rename it")
     return stack.enter_context(open_documents(Path(f"log{ending}"), name, file))
+
+
+def _check_misfit(begin: bytes, name: str) -> None:
+    """Raise a UsageError for a file that is no log as it is, but may become one."""
+    if begin[_TAR_PLACE:].startswith(_TAR_MARK):
+        raise UsageError("it is a tar archive", where=name, hint="unpack it with tar -xf, and name its files")
+    misfit = next((misfit for misfit in _MISFITS if begin.replace(b"\r", b"").startswith(misfit[0])), None)
+    if misfit is not None:
+        raise UsageError(misfit[1], where=name, hint=misfit[2])
 
 
 def _bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -173,9 +199,10 @@ def _bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _first_lines(lines: Iterator[bytes]) -> list[bytes]:
-    first, size = [], 0
+    first: list[bytes] = []
+    size = 0
     for line in islice(lines, _SNIFFED_LINES):
-        first.append(line)
+        first.append(line if first else line.removeprefix(_BYTE_ORDER_MARK))
         size += len(line)
         if size > _SNIFFED_BYTES:
             break
@@ -200,7 +227,7 @@ def _records(lines: Iterator[bytes], kind: str) -> Iterator[tuple[int, int, byte
 def _continues(held: bytes, line: bytes, kind: str) -> bool:
     """True if a line belongs to the record before it: slow logs break lines, records of GoReplay have many."""
     if kind == GOR:
-        return held.rsplit(b"\n", 2)[-2] != GOR_END.encode() if held.endswith(b"\n") and held.count(b"\n") > 1 else True
+        return not held.rstrip(b"\r\n").endswith(b"\n" + GOR_END.encode())
     if kind != SLOW_LOG or not held.startswith(b"[") or line.startswith(b"["):
         return False
     return not held.rstrip(b" \r\n").endswith((b"]", b"],")) and _form_of(line) is None
@@ -242,7 +269,7 @@ def _reader(form: str, index: str, first: list[bytes]) -> Callable[[str], Entry 
         INSIGHTS: read_insights,
         GATEWAY: read_gateway,
         OWN: read_own,
-        GOR: lambda record: read_gor(record.removesuffix("\n").removesuffix(GOR_END).rstrip("\n")),
+        GOR: read_gor,
     }
     if form in readers:
         return readers[form]

@@ -12,12 +12,12 @@ import io
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 import pytest
 import zstandard
+from replay_logs import GATEWAY, GET, GOR, INSIGHTS, POST, QUERY_LOG, fails, own, read
 
 from esbench.cli.main import run
 from esbench.features.replay.entries import Entry, Stamp
@@ -28,46 +28,6 @@ from esbench.features.replay.shapes import shape_of
 from esbench.features.replay.sources import LogReading, Logs
 
 REAL = Path(__file__).parent / "logs"
-QUERY_LOG = (
-    '{"@timestamp":"2026-03-13T01:01:57.391Z","elasticsearch.querylog.indices":["books"],'
-    '"elasticsearch.querylog.query":"{\\"query\\":{\\"match_all\\":{}}}","elasticsearch.querylog.dsl.total_count":3,'
-    '"elasticsearch.querylog.took":2465042,"elasticsearch.querylog.took_millis":2,'
-    '"elasticsearch.querylog.type":"dsl","event.outcome":"success"}\n'
-)
-INSIGHTS = (
-    '{"timestamp":1770931952020,"indices":["books"],"source":{"query":{"term":{"a":1}}},'
-    '"measurements":{"latency":{"number":12,"count":1,"aggregationType":"NONE"}}}\n'
-)
-GATEWAY = (
-    '{"timestamp":"2026-03-13T01:01:57.391Z","flow":"f","request":{"method":"GET","uri":"http://h/books/_search?size=1",'
-    '"path":"/books/_search","body":"{\\"query\\":{\\"term\\":{\\"a\\":1}}}"},"response":{"elapsed":7.5,"status_code":200}}\n'
-)
-GET = '10.0.0.1 - - [13/Mar/2026:01:01:57 +0000] "GET {} HTTP/1.1" 200 5 "-" "curl"\n'
-POST = '10.0.0.1 - - [13/Mar/2026:01:01:57 +0000] "POST {} HTTP/1.1" 200 5 "-" "curl"\n'
-GOR = (
-    "1 9348a1f4a3b5a1c2d3e4f5a6 1770931952020000000 0\nPOST /books/_search HTTP/1.1\r\nHost: h\r\n\r\n"
-    '{"query": {"match": {"a": "b"}}}\n🐵🙈🙉\n'
-    "2 9348a1f4a3b5a1c2d3e4f5a6 1770931952021000000 900\nHTTP/1.1 200 OK\r\n\r\n{}\n🐵🙈🙉\n"
-)
-
-
-def own(path: str = "/books/_search", second: int = 0, **more: object) -> str:
-    moment = f"2026-11-28T09:{second // 60:02}:{second % 60:02}.500000Z"
-    return json.dumps({"@timestamp": moment, "method": "POST", "path": path, **more}) + "\n"
-
-
-def read(tmp_path: Path, text: str, form: str = "", index: str = "") -> tuple[Logs, list[tuple[float, Entry]]]:
-    file = tmp_path / "a.log"
-    file.write_text(text, newline="")
-    logs = Logs([file], LogReading(form, index))
-    return logs, list(logs.requests())
-
-
-def fails(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert run(["replay", *words, "--inspect"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
 
 
 @pytest.mark.parametrize("ending", ["log", "json"])
@@ -155,6 +115,8 @@ def test_a_form_of_nginx_gives_took(tmp_path: Path) -> None:
         ("DELETE", "/books/_search", None, "administration"),
         ("POST", "/books/_forcemerge", None, "administration"),
         ("POST", "/_sql", None, "SQL, ES|QL and EQL"),
+        ("GET", "/a/_search HTTP/1.1\r\nx: y", None, "no path of an index"),
+        ("GET", "/a b/_search", None, "no path of an index"),
     ],
 )
 def test_only_searches_are_kept(tmp_path: Path, method: str, path: str, body: object, reason: str) -> None:
@@ -232,6 +194,15 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         ("a.log", b"Nov 28 03:00:01 host cron[1]: job\n", "not a log that esbench recognises"),
         ("a.log.gz", own().encode(), "its name ends in .gz, but it is not packed so"),
         ("a.log.gz", gzip.compress(own().encode() * 9)[:-12], "the file is damaged: it is cut"),
+        ("a.log.zst", gzip.compress(own().encode()), "its name ends in .zst, but it is packed as .gz"),
+        ("a.log", b"\xfd7zXZ\0\0", "it is packed as xz"),
+        ("a.zip", b"PK\x03\x04\0\0", "it is packed as zip"),
+        ("a.tgz", gzip.compress(b"a.log".ljust(257, b"\0") + b"ustar\0"), "it is a tar archive"),
+        ("a.log", own().encode("utf-16"), "it is UTF-16 text (convert it with iconv"),
+        ("a.log", b"[" + own().encode() + b"]", "it is one JSON list (write an object a line: jq -c '.[]')"),
+        ("a.log", json.dumps(json.loads(own()), indent=1).encode(), "over several lines"),
+        ("a.log", b'{"top_queries":[' + INSIGHTS.encode().strip() + b"]}", "jq -c '.top_queries[]'"),
+        ("a.log", b'{"log":"[2026-11-28T09:00:00,123] slowlog"}\n', "unwrap them with jq -rj .log"),
         ("a.log", own().encode() + b"{]\n", "1 of 2 lines cannot be read"),
         ("a.log", own().encode() + GET.encode(), "another log (access-log)"),
         ("a.log", b'{"@timestamp": "x", "path": "/"' + b"[" * 100_000 + b"\n", "1 of 1 lines cannot be read"),
@@ -244,6 +215,11 @@ def test_a_wrong_file_is_one_line(
     file = tmp_path / name
     file.write_bytes(content)
     assert said in fails([str(file)], capsys)
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    logs, _ = read(tmp_path, "\ufeff" + own())
+    assert (logs.account.replayable, logs.account.bad) == (1, 0)
 
 
 def test_bad_lines_may_be_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
