@@ -15,6 +15,8 @@ PUBLISHERS = (
 
 # Servers of a race other than clusters, by kind: a function of options, progress, the race's folder and an exit stack.
 SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
+# What races a track several times (`race --rounds`): a function of the context of the command, and of progress.
+ROUNDS = "esbench.features.duel.session_command:race_rounds"
 # How workers send to a server, by the kind of the target: a function of the target, to a Sender.
 SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
 # What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.

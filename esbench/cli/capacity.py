@@ -86,9 +86,9 @@ def capacity(**flags: Any) -> int:
         options = race_options(flags)
         steps = Probing(capacity_options(options, flags), progress)
         if flags["dry_run"]:
-            from esbench.cli.dry_run import dry_run
+            from esbench.cli.dry_run import DryRun
 
-            return dry_run({"": options}, flags, progress, search=steps)
+            return DryRun({"": options}, progress, steps).tell(flags)
         return race_and_report(options, flags, progress, steps)[1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,64 +13,55 @@ if TYPE_CHECKING:
     from esbench.race.race import RacePlan
     from esbench.race.track import RacedTrack
     from esbench.record.figures import Notice
-    from esbench.record.sessions import Pacing, RaceSession
     from esbench.report.table_model import ReportDocument, Section, Table
 
 _NAMED = 2
 
 
-def dry_run(
-    sides: Mapping[str, RaceOptions],
-    flags: Mapping[str, Any],
-    progress: Progress,
-    session: RaceSession | None = None,
-    search: Probing | None = None,
-) -> int:
-    """Print what a race of each side would do, and return the exit code: 1 if one would be refused.
+class DryRun:
+    """The dry run of a race of each side, `sides` by name; a race alone has no name. Subclasses say more of sessions.
 
-    Of a `session`, print its rounds, too. `search`: the steps of races that search for a capacity.
+    `search`: the steps of races that search for a capacity. `length`: the title of the lengths of tasks.
     """
-    from esbench.cli.output import print_document
-    from esbench.race.race import plan
-    from esbench.race.round import shaped
 
-    plans = {name: plan(options, progress, search) for name, options in sides.items()}
-    of_session: dict[str, str] = {}
-    pacing = session.pacing if session else None
-    if session and pacing:
-        for made in plans.values():
-            made.raced.challenge = shaped(made.raced.challenge, pacing, len(plans))
-        of_session = dict(_at_once(session, pacing, plans))
-    elif session:
-        of_session = {"Rounds": _rounds(session, sum(_race_s(made.raced) for made in plans.values()))}
-    facts = {
-        side: dict((*_facts(sides[side], made), *(() if pacing else _takes(made.raced, search))))
-        for side, made in plans.items()
-    }
-    document = _document(plans, facts, of_session, "Length a side" if pacing else "Length")
-    print_document(document, flags["form"], flags["report_file"], flags["report_format"])
-    return int(any(made.refusal for made in plans.values()))
+    length = "Length"
 
+    def __init__(self, sides: Mapping[str, RaceOptions], progress: Progress, search: Probing | None = None) -> None:
+        from esbench.race.race import plan
 
-def _document(
-    plans: Mapping[str, RacePlan], facts: Mapping[str, Mapping[str, str]], of_session: Mapping[str, str], length: str
-) -> ReportDocument:
-    """Return the document of all sides. `facts`: those of each; `length`: the title of the length of tasks."""
-    from esbench.report.table_model import ReportDocument, facts_table
+        self.sides = sides
+        self.search = search
+        self.plans = {name: plan(options, progress, search) for name, options in sides.items()}
 
-    several = len(plans) > 1
-    sections = tuple(_found(made, side if several else "") for side, made in plans.items() if made.found)
-    shared = {"Dry run": "nothing was started, written or deleted", **of_session}
-    if several:
-        sections = (_side_by_side(facts), *sections)
-    else:
-        shared |= next(iter(facts.values()))
-    return ReportDocument(
-        _tasks(plans, length),
-        facts_table(shared.items()),
-        tuple(_notices(plans)),
-        sections,
-    )
+    def facts(self) -> Iterable[tuple[str, str]]:
+        """Return facts of all sides together, names and texts."""
+        return ()
+
+    def facts_of(self, side: str) -> Iterator[tuple[str, str]]:
+        """Yield the facts of a side, names and texts."""
+        made = self.plans[side]
+        yield from race_facts(self.sides[side], made)
+        yield "Takes", _takes(made.raced, self.search)
+
+    def tell(self, flags: Mapping[str, Any]) -> int:
+        """Print it, and return the exit code: 1 if a race would be refused."""
+        from esbench.cli.output import print_document
+
+        print_document(self._document(), flags["form"], flags["report_file"], flags["report_format"])
+        return int(any(made.refusal for made in self.plans.values()))
+
+    def _document(self) -> ReportDocument:
+        from esbench.report.table_model import ReportDocument, facts_table
+
+        plans, several = self.plans, len(self.plans) > 1
+        facts = {side: dict(self.facts_of(side)) for side in plans}
+        sections = tuple(_found(made, side if several else "") for side, made in plans.items() if made.found)
+        shared = {"Dry run": "nothing was started, written or deleted", **dict(self.facts())}
+        if several:
+            sections = (_side_by_side(facts), *sections)
+        else:
+            shared |= next(iter(facts.values()))
+        return ReportDocument(_tasks(plans, self.length), facts_table(shared.items()), tuple(_notices(plans)), sections)
 
 
 def _side_by_side(facts: Mapping[str, Mapping[str, str]]) -> Section:
@@ -123,7 +114,8 @@ def _notices(plans: Mapping[str, RacePlan]) -> Iterator[Notice]:
             yield Notice(f"{of_side}{warning}")
 
 
-def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
+def race_facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of what a race would do."""
     from esbench.units import format_bytes
 
     raced, info = plan.raced, plan.info
@@ -151,64 +143,16 @@ def _facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]]:
     yield from plan.notes
 
 
-def _takes(raced: RacedTrack, search: Probing | None) -> Iterator[tuple[str, str]]:
+def _takes(raced: RacedTrack, search: Probing | None) -> str:
     from esbench.units import format_duration
 
-    least_s = _race_s(raced)
+    least_s = race_s(raced)
     parts = [format_duration(least_s)] if least_s else []
     if search is not None:
         parts.append(f"probes that begin within {format_duration(search.options.budget_s)}")
         if search.options.sustain_s:
             parts.append(f"{format_duration(search.options.sustain_s)} that hold the result")
-    yield "Takes", ", ".join((*parts, "and what the tasks without a time take")) if parts else "not known"
-
-
-def _at_once(session: RaceSession, pacing: Pacing, plans: Mapping[str, RacePlan]) -> Iterator[tuple[str, str]]:
-    """Yield facts of a session whose sides are raced at once: how, and the rounds with their time."""
-    yield "At once", f"{len(plans)} sides{_slices(next(iter(plans.values())).raced, pacing)}"
-    of_sides = [
-        [_at_once_s(step, made.raced, pacing) for step in made.raced.challenge.steps] for made in plans.values()
-    ]
-    yield "Rounds", _rounds(session, sum(len(plans) * max(of_step) for of_step in zip(*of_sides, strict=True)))
-
-
-def _rounds(session: RaceSession, round_s: float) -> str:
-    """Say how many rounds and discarded races there are, and their time; `round_s`: that of a round at least."""
-    from esbench.units import format_duration
-
-    discarded = len(session.discarded)  # one of each side, or none
-    before = f", after {discarded} discarded race{'' if discarded == 1 else 's'}" if discarded else ""
-    each = f" of {format_duration(round_s)}" if round_s else ""
-    took = f": {format_duration((session.rounds + bool(discarded)) * round_s)}" if round_s else ""
-    others = f"starting nodes{', searches' if session.search else ''} and tasks without a time"
-    within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
-    least = "at least " if session.auto else ""
-    return f"{least}{session.rounds}{each}{before}{took}, and what {others} take{within}"
-
-
-def _slices(raced: RacedTrack, pacing: Pacing) -> str:
-    """Say how long slices and gaps are: those of most tasks, then the others with their tasks."""
-    from esbench.race.round import slicing
-    from esbench.units import format_duration
-
-    tasks: dict[tuple[str, str], list[str]] = {}
-    for step in raced.challenge.steps:
-        if slices := slicing(step, pacing):
-            times = format_duration(slices.length_s), format_duration(slices.gap_s)
-            tasks.setdefault(times, []).extend(task.name for task in step.tasks)
-    if not tasks:
-        return ""
-    (length, gap), *others = sorted(tasks, key=lambda times: -len(tasks[times]))
-    apart = (f"; {', '.join(tasks[times])}: {times[0]}, {times[1]}" for times in others)
-    return f" in slices of {length}, gaps of {gap}{''.join(apart)}"
-
-
-def _at_once_s(step: Step, raced: RacedTrack, pacing: Pacing) -> float:
-    """Return the seconds that a step takes at least of a side that is raced at once, with the gaps of its slices."""
-    from esbench.race.round import slicing
-
-    least_s, slices = _least_s(step), slicing(step, pacing)
-    return least_s if slices is None else least_s * sum(slices) / slices.length_s
+    return ", ".join((*parts, "and what the tasks without a time take")) if parts else "not known"
 
 
 def _deleted(plan: RacePlan) -> str:
@@ -249,12 +193,12 @@ def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     return text
 
 
-def _race_s(raced: RacedTrack) -> float:
+def race_s(raced: RacedTrack) -> float:
     """Return the seconds that a race takes at least, as far as its tasks say."""
-    return sum(_least_s(step) for step in raced.challenge.steps)
+    return sum(least_step_s(step) for step in raced.challenge.steps)
 
 
-def _least_s(step: Step) -> float:
+def least_step_s(step: Step) -> float:
     """Return the seconds that a step takes at least, as far as its tasks say; those of unknown length count as 0."""
     from esbench.load.assignment import least_s
     from esbench.model import ANY_TASK

@@ -20,7 +20,9 @@ from esbench.errors import EsbenchError
 
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track and keep the record."),
-    "duel": LazyCommand("esbench.cli.duel:duel", "Say which of two configurations is faster, by racing both at once."),
+    "duel": LazyCommand(
+        "esbench.features.duel.command:duel", "Say which of two configurations is faster, by racing both at once."
+    ),
     "capacity": LazyCommand(
         "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
     ),

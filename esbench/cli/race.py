@@ -76,18 +76,10 @@ def race(context: click.Context, /, **flags: Any) -> int:
     with progress_of(flags) as progress:
         if flags["rounds"] is None:
             return _race(flags, progress)
-        from esbench.cli.side_options import words_given
+        from esbench.tables import ROUNDS, load
 
-        return _rounds(flags, words_given(context), progress)
-
-
-def _rounds(flags: dict[str, Any], words: tuple[str, ...], progress: FollowingProgress | Quiet) -> int:
-    from esbench.cli.session import SessionCommand
-
-    for name, why in (("race_id", "names one race"), ("keep_node", "is for one race")):
-        if flags[name]:
-            raise UsageError(f"--{name.replace('_', '-')} {why}: leave it out with --rounds")
-    return SessionCommand(flags, progress).begin("rounds", words, {"race": ()}, flags["rounds"])
+        code: int = load(ROUNDS)(context, progress)
+        return code
 
 
 def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
@@ -100,9 +92,9 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     check_outputs(flags)
     options = race_options(flags)
     if flags["dry_run"]:
-        from esbench.cli.dry_run import dry_run
+        from esbench.cli.dry_run import DryRun
 
-        return dry_run({"": options}, flags, progress)
+        return DryRun({"": options}, progress).tell(flags)
     record, code = race_and_report(options, flags, progress)
     if record.status == "complete":
         if failed := wholly_failed(record):

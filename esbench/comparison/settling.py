@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import fmean
 
 from esbench.comparison import stats
 from esbench.comparison.effects import Design, Fit
 from esbench.comparison.metrics import Percentile, fewest_samples, samples_of
 from esbench.comparison.model import PAIRED, Row, RowVerdict
-from esbench.comparison.planning import tail_need
 from esbench.comparison.preconditions import tasks_of
 from esbench.comparison.reasons import FEW_IN_TAIL, FEW_REQUESTS, FEW_ROUNDS, MORE_ROUNDS, TOO_NOISY, Reason
 from esbench.comparison.side_by_side import TAIL_FROM
-from esbench.record.model import TaskResult
+from esbench.record.model import SlicePlan, TaskResult
 
 _DOCUMENTS = "documents"  # the last word of the track parameter with their number
 _LARGEST_EFFECT = 0.5  # that is worth asking for
 _MOST_TIMES = 8  # as long as it was is worth trying
+_SPARE = 1.1  # slices differ by some percent, and the one with the fewest requests must have enough
+
+
+@dataclass(frozen=True)
+class TailNeed:
+    """The task time, all sides together, with which a percentile from p90 up has enough requests in each race.
+
+    `requests_per_s`: of the race with the fewest, in own seconds; `raced_s`: the task time so far. `needed_s` is None
+    if a race had no requests.
+    """
+
+    task: str
+    metric: str
+    requests_per_s: float
+    raced_s: float
+    needed_s: float | None
+
+    def is_too_short(self, task_s: float) -> bool:
+        """True if a task time is too short for this percentile."""
+        return self.needed_s is None or self.needed_s > task_s
 
 
 def to_settle(row: Row, fitted: Fit, design: Design, effect_ratio: float, rows: int) -> RowVerdict:
@@ -131,3 +151,15 @@ def _resume(design: Design, rounds: int) -> str:
     sessions = {race.record.session.id if race.record.session else "" for race in design.races}
     session = sessions.pop() if len(sessions) == 1 else ""
     return f"esbench duel --resume {session} --rounds={rounds}" if session else ""
+
+
+def tail_need(label: str, metric: str, percentile: Percentile, task: TaskResult, slices: SlicePlan) -> TailNeed:
+    """Return the task time with which each fifth of a race's task has 10 requests beyond a percentile."""
+    own_s = task.window.end_s - task.window.start_s
+    per_s = samples_of(task, percentile.measure) / own_s if own_s > 0 else 0.0
+    raced_s, needed_s = task.window.end_s * slices.pace, None
+    if per_s > 0:
+        in_a_fifth = math.ceil(_SPARE * fewest_samples(percentile) / (per_s * slices.length_s))
+        before = round(task.window.start_s / slices.length_s)  # slices of warmup, cut or the track's
+        needed_s = (before + stats.SECTIONS * in_a_fifth) * slices.length_s * slices.pace
+    return TailNeed(label, metric, per_s, raced_s, needed_s)

@@ -13,7 +13,7 @@ from esbench.cluster.dialect import Dialect, Feature
 from esbench.cluster.options import Host
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError, UsageError, closest
-from esbench.model import Corpus, DataStream, Index, Operation, Templates, Track
+from esbench.model import Corpus, DataStream, Index, Operation, Task, Templates, Track
 from esbench.operations.assertions import check_assertions
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.requests.context import RequestContext
@@ -139,6 +139,19 @@ def kind_of(operation: Operation) -> OperationType:
         raise UsageError(f'unknown operation type "{operation.type}"')
     assert isinstance(operation.kind, OperationType)
     return operation.kind
+
+
+def is_load(task: Task) -> bool:
+    """True if a task's requests are load; False if it does something once, or as often as it says.
+
+    Where the type does not know, the task must repeat its request: by a time, a number, or a rate without a known end.
+    """
+    kind = kind_of(task.operation)
+    if kind.traits.load is not None:
+        return kind.traits.load
+    requests = (task.requests or task.iterations or 1) + (task.warmup_iterations or 0)
+    has_rate = task.schedule.is_open and not kind.ends(task.operation.params)
+    return task.is_time_based or requests > 1 or has_rate
 
 
 class OperationType:

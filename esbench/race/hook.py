@@ -37,7 +37,7 @@ HOOKS = ("esbench.race.percent_rates:PercentRates", "esbench.race.answers:ReadTa
 
 
 class Pace:
-    """The pace of a lone race. That of a side of a round (race.round) waits for the other sides."""
+    """The pace of a lone race. That of a side of a round (features.duel) waits for the other sides."""
 
     def join(self, race_id: str) -> InterruptsByOthers:
         """Take part as the race of this id; return what interrupts it."""

@@ -18,9 +18,8 @@ from esbench.events.progress import Progress
 from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
-from esbench.operations.base import kind_of
+from esbench.operations.base import is_load, kind_of
 from esbench.race.hook import Hook, Pace, PreparedRace
-from esbench.race.round import is_load
 from esbench.race.track import RacedTrack
 from esbench.record.capacity import (
     CapacitySearch,
@@ -316,7 +315,7 @@ def _step_of(challenge: Challenge, name: str, option: str) -> tuple[int, Task]:
 def _check(task: Task, option: str) -> None:
     """Raise a UsageError for a task that cannot be raced at any rate for any time."""
     kind = kind_of(task.operation)
-    if not is_load(task, kind):
+    if not is_load(task):
         what = f'task "{task.name}" does something once, so it is not load'
         raise UsageError(what, where=option, hint="name a task that reads or writes for a time")
     if kind.traits.sends_corpora and kind.ends(task.operation.params):
@@ -361,7 +360,7 @@ def _without_measured(step: Step) -> Step:
 
     def prepares(task: Task) -> bool:
         kind, params = kind_of(task.operation), task.operation.params
-        return not is_load(task, kind) or (kind.ends(params) and not kind.reads(params))
+        return not is_load(task) or (kind.ends(params) and not kind.reads(params))
 
     tasks = tuple(task for task in step.tasks if prepares(task))
     return replace(step, tasks=tasks, clients=None, completed_by=())

@@ -17,8 +17,8 @@ from esbench.events.progress import Progress
 from esbench.model import DEFAULT_CLUSTER, Step, Task
 from esbench.operations.base import kind_of
 from esbench.race.cluster import RaceTarget
-from esbench.race.confinement import refuse_names_of_others
 from esbench.race.hook import Pace
+from esbench.race.names_of_others import refuse_names_of_others
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter
 from esbench.race.track import RacedTrack

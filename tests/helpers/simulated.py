@@ -13,7 +13,7 @@ import numpy as np
 
 from esbench.comparison import stats
 from esbench.comparison.stats import Floats
-from esbench.race.interleaving import order as planned
+from esbench.features.duel.race_order import order as planned
 
 Shape = tuple[int, int, int]  # sets, rows, races in the order of the session
 Spread = Callable[[np.random.Generator, Shape], Floats]

@@ -40,7 +40,7 @@ PURE = {
     "measure.schedule",
     "measure.tally",
     "measure.verdict",
-    "race.interleaving",
+    "features.duel.race_order",
     "capacity.curve",
     "capacity.doubt",
     "capacity.search",

@@ -15,8 +15,8 @@ from esbench.cli.race_flags import parser, race_options
 from esbench.engine.base import NodeOptions
 from esbench.engine.embedded import EmbeddedOptions
 from esbench.errors import UsageError
+from esbench.features.duel.session import shares_a_node
 from esbench.race.options import RaceOptions
-from esbench.race.session import shares_a_node
 
 BASELINE = RaceOptions(Path("home"), "race", Path("track"))
 VALUES: Mapping[Any, tuple[Any, Any]] = {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from followed import task
 
+from esbench.features.duel.session import may_write
 from esbench.model import Challenge, Step
 from esbench.race.cluster import _targets_in
-from esbench.race.session import may_write
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from track_files import context, load, task_named
 from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
 from esbench.model import Challenge, Track
-from esbench.race.confinement import refuse_names_of_others
 from esbench.race.loading import load_with_python
+from esbench.race.names_of_others import refuse_names_of_others
 from esbench.record.index_prefix import INDEX_PREFIX
 from esbench.track.library import find_track, list_tracks
 from esbench.track.rendering import takes_parameter

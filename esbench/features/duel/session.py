@@ -20,12 +20,12 @@ from typing import get_args
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.duel.race_order import Place, order, order_at_once
 from esbench.model import Challenge
 from esbench.operations import builtin_operations
 from esbench.operations.base import Target, kind_of
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.hook import Pace
-from esbench.race.interleaving import Place, order, order_at_once
 from esbench.race.interrupts import Interrupts
 from esbench.race.options import RaceOptions
 from esbench.race.recording import now

@@ -13,16 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from esbench.errors import RaceError
-from esbench.load.assignment import least_s
+from esbench.features.duel.slices import Slicing, shaped, slicing
 from esbench.load.coordinator import at_once
 from esbench.load.hot import clock_ns
-from esbench.measure.schedule import measured_period_s
 from esbench.measure.slices import NS, SlicedTime, WholeTime
-from esbench.model import Challenge, Step, Task
-from esbench.operations.base import OperationType, kind_of
+from esbench.model import Challenge, Step
 from esbench.race.hook import Pace, T
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.record.model import RaceRecord, TaskResult
@@ -30,19 +28,10 @@ from esbench.record.sessions import COMPLETE, Pacing
 from esbench.telemetry.processes import Processes
 
 SETTLE_S = 0.1
-SLICE_S, SLICE_OF_WRITES_S = 1.0, 2.0
-GAP_S, GAP_OF_BULKS_S = 0.05, 1.0
 _SAMPLED_BEFORE_NS = 10_000_000  # a slice begins: in the gap, when what was in flight is answered
 _START_DELAY_NS = 20_000_000  # until all sides know the start
 _POLL_S = 0.2
 _END_WITHIN_S = 3.0  # for a side, after a second interrupt
-
-
-class Slicing(NamedTuple):
-    """The length of each slice in a step, and of the gap after it, in seconds."""
-
-    length_s: float
-    gap_s: float
 
 
 class Round:
@@ -300,68 +289,3 @@ class SlicedCpu:
             if self._ended.wait(max(0, due_ns - clock_ns()) / NS):
                 return
             self._used_s.append([nodes.cpu_s() for nodes in self._nodes])
-
-
-def slicing(step: Step, pacing: Pacing) -> Slicing | None:
-    """Return the slices of a step; None of a step without load, which is not sliced."""
-    kinds = [kind_of(task.operation) for task in step.tasks]
-    if not any(map(is_load, step.tasks, kinds)):
-        return None
-    writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
-    length_s = SLICE_OF_WRITES_S if writes else SLICE_S
-    gap_s = GAP_OF_BULKS_S if has_bulks else GAP_S
-    return Slicing(
-        length_s if pacing.slice_s is None else pacing.slice_s, gap_s if pacing.gap_s is None else pacing.gap_s
-    )
-
-
-def is_load(task: Task, kind: OperationType) -> bool:
-    """True if a task's requests are load; False if it does something once, or as often as it says.
-
-    Where the type does not know, the task must repeat its request: by a time, a number, or a rate without a known end.
-    """
-    if kind.traits.load is not None:
-        return kind.traits.load
-    requests = (task.requests or task.iterations or 1) + (task.warmup_iterations or 0)
-    has_rate = task.schedule.is_open and not kind.ends(task.operation.params)
-    return task.is_time_based or requests > 1 or has_rate
-
-
-def shaped(challenge: Challenge, pacing: Pacing, sides: int) -> Challenge:
-    """Return a challenge with the lengths that its tasks have when `sides` are raced at once, each in own time.
-
-    A task that is no load, or ends with its documents, by its stages or with another task, is as long as it is. Any
-    other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but
-    `least_s` at least, in whole blocks of two slices.
-    """
-    return replace(challenge, steps=tuple(_shaped_step(step, pacing, sides) for step in challenge.steps))
-
-
-def _shaped_step(step: Step, pacing: Pacing, sides: int) -> Step:
-    slices = slicing(step, pacing)
-    if slices is None:
-        return step
-    return replace(step, tasks=tuple(_shaped(task, pacing, sides, slices.length_s) for task in step.tasks))
-
-
-def _shaped(task: Task, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
-    kind = kind_of(task.operation)
-    if task.schedule.stages or not is_load(task, kind):
-        return task
-    warmup_s = task.warmup_time_s or 0.0
-    ends_with_documents = kind.traits.sends_corpora and kind.ends(task.operation.params)
-    if measured_period_s(task) is None and (task.is_time_based or ends_with_documents):  # it ends, or others end it
-        return task if pacing.warmup == "track" or not warmup_s else replace(task, warmup_time_s=0.0)
-    by_track_s = max(pacing.least_s, least_s(task, kind) / sides)
-    own_s = by_track_s if pacing.task_time_s is None else pacing.task_time_s / sides
-    block_s = 2 * slice_length_s
-    own_s = block_s * math.ceil(own_s / block_s - 1e-9)
-    kept_s = min(warmup_s, own_s / 2) if pacing.warmup == "track" else 0.0
-    return replace(
-        task,
-        warmup_time_s=kept_s,
-        time_period_s=own_s - kept_s,
-        warmup_iterations=None,
-        iterations=None,
-        requests=None,
-    )

@@ -13,9 +13,9 @@ from bound import bound_operation
 from races import golden_race
 
 from esbench.errors import RaceError
+from esbench.features.duel.duel_round import Round
 from esbench.model import Step, Task
 from esbench.race.hook import Pace
-from esbench.race.round import Round
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing
 

@@ -10,8 +10,8 @@ import click
 from esbench.cli.capacity import BUDGET, beside_option, capacity_options, check_budget, objective_option, parse_beside
 from esbench.cli.command import CapacityText, with_options
 from esbench.cli.option import Group, Option, of_search
-from esbench.cli.side_options import about
 from esbench.errors import UsageError
+from esbench.features.duel.side_options import about
 from esbench.model import OBJECTIVES
 from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration

@@ -14,28 +14,24 @@ from click.core import ParameterSource
 
 from esbench.cli.command import CANCELLED
 from esbench.cli.compare import check_comparison_files, check_files_without_verdicts, compare, compare_stored
-from esbench.cli.dry_run import dry_run
-from esbench.cli.duel_capacity import probing
-from esbench.cli.duel_plan import PLAN_ROUNDS, PlannedBy
+from esbench.cli.dry_run import DryRun
 from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import print_document, write_report
 from esbench.cli.publishing import check_publishing, followers, followers_of_sides, publish
-from esbench.cli.side_options import about, hidden, side_options, with_secrets
 from esbench.comparison.comparability import checked_keys
 from esbench.comparison.metrics import THROUGHPUT, min_effect
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
-from esbench.comparison.planning import rounds_that_settle
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
-from esbench.model import OBJECTIVES
-from esbench.progress.task_progress import FollowingProgress, Quiet
-from esbench.race.apart import check_at_once, has_prefixes, on_own_indices
-from esbench.race.hook import Hooks, Pace, SideHook
-from esbench.race.options import RaceOptions
-from esbench.race.race import RacePlan, look, plan, run
-from esbench.race.session import (
+from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns
+from esbench.features.duel.own_indices import check_at_once, has_prefixes, on_own_indices
+from esbench.features.duel.plan_command import PLAN_ROUNDS, PlannedBy
+from esbench.features.duel.planning import rounds_that_settle
+from esbench.features.duel.rounds_at_once import DuelAtOnce
+from esbench.features.duel.search_options import probing
+from esbench.features.duel.session import (
     Duel,
     Race,
     begins_cold,
@@ -45,7 +41,12 @@ from esbench.race.session import (
     shares_a_node,
     with_rounds,
 )
-from esbench.race.side_by_side import DuelAtOnce
+from esbench.features.duel.side_options import about, hidden, side_options, with_secrets, words_given
+from esbench.model import OBJECTIVES
+from esbench.progress.task_progress import FollowingProgress, Quiet
+from esbench.race.hook import Hooks, Pace, SideHook
+from esbench.race.options import RaceOptions
+from esbench.race.race import RacePlan, look, plan, run
 from esbench.record.figures import failed_checks, judged_objectives, wholly_failed
 from esbench.record.home import esbench_home
 from esbench.record.host import esbench_facts
@@ -68,6 +69,15 @@ _PACING = {
     "warmup": "--warmup",
     "own_nodes": "--own-nodes",
 }
+
+
+def race_rounds(context: click.Context, progress: FollowingProgress | Quiet) -> int:
+    """Race as `esbench race --rounds` says, and return the exit code. UsageError for options of a single race."""
+    flags = context.params
+    for name, why in (("race_id", "names one race"), ("keep_node", "is for one race")):
+        if flags[name]:
+            raise UsageError(f"--{name.replace('_', '-')} {why}: leave it out with --rounds")
+    return SessionCommand(flags, progress).begin("rounds", words_given(context), {"race": ()}, flags["rounds"])
 
 
 class SessionCommand:
@@ -131,7 +141,11 @@ class SessionCommand:
             return self._plan(session, options, plans)
         if self._flags["dry_run"]:
             search_steps = self._search_of(next(iter(options.values())), self._progress)
-            return dry_run(options, self._flags, self._progress, session, search_steps)
+            if pacing is None:
+                dry_run: DryRun = DryRunInTurns(options, self._progress, search_steps, session)
+            else:
+                dry_run = DryRunAtOnce(options, self._progress, search_steps, session, pacing)
+            return dry_run.tell(self._flags)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
         return self._tell(raced)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from statistics import median, stdev
 
 from esbench.comparison import stats
-from esbench.comparison.metrics import THROUGHPUT, Percentile, fewest_samples, min_effect, samples_of
+from esbench.comparison.metrics import THROUGHPUT, Percentile, min_effect
 from esbench.comparison.model import Comparison, Pair, RoundPlan, RoundsNeeded
 from esbench.comparison.nodes import kept_apart, nodes_of
+from esbench.comparison.settling import TailNeed, tail_need
 from esbench.comparison.side_by_side import TAIL_FROM
 from esbench.record.figures import Notice, reported_tasks, task_label
 from esbench.record.model import RaceRecord, SlicePlan, TaskResult
-
-_SPARE = 1.1  # slices differ by some percent, and the one with the fewest requests must have enough
 
 
 @dataclass(frozen=True)
@@ -36,25 +35,6 @@ class TimedPlan:
     task_s: float
     needed: tuple[RoundsNeeded, ...]
     budget: BudgetPlan | None = None
-
-
-@dataclass(frozen=True)
-class TailNeed:
-    """The task time, all sides together, with which a percentile from p90 up has enough requests in each race.
-
-    `requests_per_s`: of the race with the fewest, in own seconds; `raced_s`: the task time so far. `needed_s` is None
-    if a race had no requests.
-    """
-
-    task: str
-    metric: str
-    requests_per_s: float
-    raced_s: float
-    needed_s: float | None
-
-    def is_too_short(self, task_s: float) -> bool:
-        """True if a task time is too short for this percentile."""
-        return self.needed_s is None or self.needed_s > task_s
 
 
 @dataclass(frozen=True)
@@ -177,15 +157,3 @@ def _tails(comparison: Comparison) -> Iterator[TailNeed]:
         ]
         if needs:
             yield min(needs, key=lambda need: need.requests_per_s)
-
-
-def tail_need(label: str, metric: str, percentile: Percentile, task: TaskResult, slices: SlicePlan) -> TailNeed:
-    """Return the task time with which each fifth of a race's task has 10 requests beyond a percentile."""
-    own_s = task.window.end_s - task.window.start_s
-    per_s = samples_of(task, percentile.measure) / own_s if own_s > 0 else 0.0
-    raced_s, needed_s = task.window.end_s * slices.pace, None
-    if per_s > 0:
-        in_a_fifth = math.ceil(_SPARE * fewest_samples(percentile) / (per_s * slices.length_s))
-        before = round(task.window.start_s / slices.length_s)  # slices of warmup, cut or the track's
-        needed_s = (before + stats.SECTIONS * in_a_fifth) * slices.length_s * slices.pace
-    return TailNeed(label, metric, per_s, raced_s, needed_s)

@@ -8,11 +8,11 @@ from itertools import combinations
 
 from esbench.engine.embedded import host_memory
 from esbench.errors import UsageError
+from esbench.features.duel.session import shares_a_node
+from esbench.features.duel.slices import slicing
 from esbench.race.host_limits import check_memory_at_once
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
-from esbench.race.round import slicing
-from esbench.race.session import shares_a_node
 from esbench.record.index_prefix import INDEX_PREFIX
 from esbench.record.sessions import Pacing
 from esbench.track.rendering import takes_parameter

@@ -1,4 +1,4 @@
-"""The confinement of a race to its own names, where another side has its indices on the same node."""
+"""Names of indices that are not the race's own, where another side has its indices on the same node."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ from esbench.cli.capacity import check_budget
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.completion import RaceNames
-from esbench.cli.duel_capacity import CAPACITY, search_flags, search_words
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.cli.publishing import publishing_options
 from esbench.cli.race_flags import dry_run_option, race_flags, session_flags
-from esbench.cli.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError
+from esbench.features.duel.search_options import CAPACITY, search_flags, search_words
+from esbench.features.duel.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
 from esbench.units import parse_duration
 
@@ -151,7 +151,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
     'distribution=8.19.4 heap=1g'; "" is a side that adds none. Both sides are needed. All options beside
     them are for both sides.
     """
-    from esbench.cli.session import SessionCommand
+    from esbench.features.duel.session_command import SessionCommand
 
     flags |= {name: _seconds(context, name) for name in _DURATIONS}
     _check_turns(context)

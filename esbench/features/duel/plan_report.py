@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 from esbench.comparison.model import RoundsNeeded
-from esbench.comparison.planning import DuelPlan, TailNeed, TimedPlan
+from esbench.comparison.settling import TailNeed
 from esbench.comparison.stats import MOST_ROUNDS
 from esbench.errors.short import first_of
+from esbench.features.duel.planning import DuelPlan, TimedPlan
 from esbench.record.figures import Notice
 from esbench.report.table_model import (
     Above,

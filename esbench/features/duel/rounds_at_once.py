@@ -1,6 +1,6 @@
 """The rounds of a session whose sides are raced at once: each holds a race of every side.
 
-A round is kept as a whole or raced again as a whole. race.apart says what the sides need for it.
+A round is kept as a whole or raced again as a whole. own_indices says what the sides need for it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Protocol
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.engine.guarded import LOG_FOLLOWS
 from esbench.errors import EsbenchError, RaceError
-from esbench.race.apart import has_prefixes
+from esbench.features.duel.duel_round import Round
+from esbench.features.duel.own_indices import has_prefixes
+from esbench.features.duel.session import Duel, Race, begun, left_text, lengthened, resume_hint, shares_a_node
 from esbench.race.hook import Pace
 from esbench.race.interrupts import Interrupts
-from esbench.race.round import Round
-from esbench.race.session import Duel, Race, begun, left_text, lengthened, resume_hint, shares_a_node
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import CANCELLED, COMPLETE, PLANNED, Pacing, RaceSession, SessionRace
 from esbench.units import format_duration

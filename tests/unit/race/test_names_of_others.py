@@ -23,7 +23,7 @@ from esbench.model import (
     Templates,
     Track,
 )
-from esbench.race.confinement import refuse_names_of_others
+from esbench.race.names_of_others import refuse_names_of_others
 from esbench.record.locks import Claim
 
 SEARCH = Operation("find", "search", {"index": "side1-orders"})

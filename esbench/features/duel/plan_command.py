@@ -13,9 +13,10 @@ import click
 
 from esbench.cli.compare import compare_stored
 from esbench.cli.output import print_document
-from esbench.cli.side_options import side_options
-from esbench.comparison.planning import DuelPlan, plan_of
 from esbench.errors import EsbenchError
+from esbench.features.duel.plan_report import duel_plan, task_time
+from esbench.features.duel.planning import DuelPlan, plan_of
+from esbench.features.duel.side_options import side_options
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
 from esbench.record.host import esbench_facts, host_class, host_facts
@@ -23,7 +24,6 @@ from esbench.record.model import RaceRecord
 from esbench.record.secrets import redact
 from esbench.record.sessions import RaceSession, SessionStore
 from esbench.record.store import RaceStore
-from esbench.report.duel_plan import duel_plan, task_time
 from esbench.report.race_summary import to_the_second
 from esbench.report.render import FOR_PEOPLE
 

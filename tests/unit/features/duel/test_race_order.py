@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from esbench.race.interleaving import order
+from esbench.features.duel.race_order import order
 
 
 def written(sides: str, rounds: int, seed: int) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from bound import bound_operation
 
+from esbench.features.duel.slices import Slicing, shaped, slicing
 from esbench.model import Challenge, Schedule, Stage, Step, Task
-from esbench.race.round import Slicing, shaped, slicing
 from esbench.record.sessions import Pacing
 from esbench.units import Rate
 

@@ -15,9 +15,18 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.duel.session import (
+    Duel,
+    begins_cold,
+    left_s,
+    left_text,
+    place_text,
+    planned,
+    shares_a_node,
+    with_rounds,
+)
 from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
-from esbench.race.session import Duel, begins_cold, left_s, left_text, place_text, planned, shares_a_node, with_rounds
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore
 from esbench.telemetry import Chosen

@@ -13,8 +13,8 @@ from sliced_sides import CLOSED, LENGTH_S, NOISE, OPEN, Drawn, Level, flat, roun
 from esbench.comparison.compare import compare
 from esbench.comparison.metrics import Percentile, fewest_samples, has_enough_beyond
 from esbench.comparison.model import CompareOptions
-from esbench.comparison.planning import BudgetPlan, DuelPlan, plan_of, rounds_that_settle
 from esbench.comparison.stats import paired_rounds_to_settle
+from esbench.features.duel.planning import BudgetPlan, DuelPlan, plan_of, rounds_that_settle
 
 
 def stalling(level: float) -> Level:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from esbench.cli.side_options import hidden, side_options, split_side, with_secrets
 from esbench.errors import UsageError
+from esbench.features.duel.side_options import hidden, side_options, split_side, with_secrets
 from esbench.record.secrets import HIDDEN
 
 COMMON = ("track=orders", "track-params=number_of_replicas:0,bulk_size:100", "heap=1g", "test-mode")

@@ -15,11 +15,11 @@ from esbench.engine.base import Endpoint
 from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
-from esbench.race.apart import with_prefixes
+from esbench.features.duel.own_indices import with_prefixes
+from esbench.features.duel.rounds_at_once import DuelAtOnce, fits, round_text, seed_of
+from esbench.features.duel.session import planned, with_rounds
 from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
-from esbench.race.session import planned, with_rounds
-from esbench.race.side_by_side import DuelAtOnce, fits, round_text, seed_of
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing, RaceSession, SessionSide, SessionStore
 

@@ -1,0 +1,97 @@
+"""`--dry-run` of a session: its rounds, and how its sides would be raced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from esbench.cli.dry_run import DryRun, least_step_s, race_facts, race_s
+from esbench.features.duel.slices import shaped, slicing
+from esbench.units import format_duration
+
+if TYPE_CHECKING:
+    from esbench.events.progress import Progress
+    from esbench.model import Step
+    from esbench.race.options import RaceOptions
+    from esbench.race.probing import Probing
+    from esbench.race.track import RacedTrack
+    from esbench.record.sessions import Pacing, RaceSession
+
+
+class DryRunInTurns(DryRun):
+    """The dry run of a session whose races follow one another."""
+
+    def __init__(
+        self,
+        sides: Mapping[str, RaceOptions],
+        progress: Progress,
+        search: Probing | None,
+        session: RaceSession,
+    ) -> None:
+        super().__init__(sides, progress, search)
+        self._session = session
+
+    def facts(self) -> Iterable[tuple[str, str]]:
+        return (("Rounds", _rounds(self._session, sum(race_s(made.raced) for made in self.plans.values()))),)
+
+
+class DryRunAtOnce(DryRun):
+    """The dry run of a session whose sides are raced at once."""
+
+    length = "Length a side"
+
+    def __init__(
+        self,
+        sides: Mapping[str, RaceOptions],
+        progress: Progress,
+        search: Probing | None,
+        session: RaceSession,
+        pacing: Pacing,
+    ) -> None:
+        super().__init__(sides, progress, search)
+        self._session = session
+        self._pacing = pacing
+        for made in self.plans.values():
+            made.raced.challenge = shaped(made.raced.challenge, pacing, len(sides))
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        raced, pacing = [made.raced for made in self.plans.values()], self._pacing
+        yield "At once", f"{len(raced)} sides{_slices(raced[0], pacing)}"
+        of_sides = [[_at_once_s(step, pacing) for step in side.challenge.steps] for side in raced]
+        round_s = sum(len(raced) * max(of_step) for of_step in zip(*of_sides, strict=True))
+        yield "Rounds", _rounds(self._session, round_s)
+
+    def facts_of(self, side: str) -> Iterator[tuple[str, str]]:
+        return race_facts(self.sides[side], self.plans[side])
+
+
+def _rounds(session: RaceSession, round_s: float) -> str:
+    """Say how many rounds and discarded races there are, and their time; `round_s`: that of a round at least."""
+    discarded = len(session.discarded)  # one of each side, or none
+    before = f", after {discarded} discarded race{'' if discarded == 1 else 's'}" if discarded else ""
+    each = f" of {format_duration(round_s)}" if round_s else ""
+    took = f": {format_duration((session.rounds + bool(discarded)) * round_s)}" if round_s else ""
+    others = f"starting nodes{', searches' if session.search else ''} and tasks without a time"
+    within = f", within {format_duration(session.budget_s)}" if session.budget_s else ""
+    least = "at least " if session.auto else ""
+    return f"{least}{session.rounds}{each}{before}{took}, and what {others} take{within}"
+
+
+def _slices(raced: RacedTrack, pacing: Pacing) -> str:
+    """Say how long slices and gaps are: those of most tasks, then the others with their tasks."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for step in raced.challenge.steps:
+        if slices := slicing(step, pacing):
+            times = format_duration(slices.length_s), format_duration(slices.gap_s)
+            tasks.setdefault(times, []).extend(task.name for task in step.tasks)
+    if not tasks:
+        return ""
+    (length, gap), *others = sorted(tasks, key=lambda times: -len(tasks[times]))
+    apart = (f"; {', '.join(tasks[times])}: {times[0]}, {times[1]}" for times in others)
+    return f" in slices of {length}, gaps of {gap}{''.join(apart)}"
+
+
+def _at_once_s(step: Step, pacing: Pacing) -> float:
+    """Return the seconds that a step takes at least of a side that is raced at once, with the gaps of its slices."""
+    least_s, slices = least_step_s(step), slicing(step, pacing)
+    return least_s if slices is None else least_s * sum(slices) / slices.length_s
