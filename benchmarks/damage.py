@@ -178,7 +178,7 @@ class Damage:
             return "tracebacks"
         if shown.code != before.code:
             return "refused" if len(shown.errors.strip().splitlines()) > 0 else "silent"
-        said = [len(SAID.findall(each.text + each.errors)) for each in (before, shown)]
+        said = [len(SAID.findall(" ".join((each.text + each.errors).split()))) for each in (before, shown)]
         if said[1] > said[0]:
             return "said"
         return "the same" if (shown.text, shown.errors) == (before.text, before.errors) else "silent"
