@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from contextlib import suppress
 
 TOO_LARGE = "a number is too large"
 _MOST_DIGITS = 400  # Python takes long to read more, or refuses them
@@ -13,20 +15,18 @@ def read_number(text: str) -> int | float:
 
     Raises ValueError for other text, and for a number that no float holds (1.8e308).
     """
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(TOO_LARGE)
     number: int | float
-    try:
-        number = int(text, 16 if text.startswith("0x") else 10)
-    except ValueError:
-        number = float(text)
-    if not _is_held(number):
-        raise ValueError(TOO_LARGE)
-    return number
+    if len(text) <= _MOST_DIGITS:
+        try:
+            number = int(text, 16 if text.startswith("0x") else 10)
+        except ValueError:
+            number = float(text)
+        with suppress(OverflowError):
+            if math.isfinite(number):
+                return number
+    raise ValueError(TOO_LARGE)
 
 
-def _is_held(number: int | float) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except OverflowError:
-        return False
+def whole_of(text: str) -> int | None:
+    """Return the number that a text of digits says, of at most 18 of them; None for other text."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None

@@ -29,9 +29,10 @@ race_outputs = with_options(publishing_options, progress_options, html_option, a
 
 
 def check_outputs(flags: Mapping[str, Any]) -> None:
-    """Raise a UsageError if the report file or the page could not be written."""
+    """Raise an EsbenchError if the report file or the page could not be written, or the race not be published."""
     check_report_file(flags["report_file"], flags["report_format"])
     check_page(flags["html"])
+    check_publishing(flags)
 
 
 def race_and_report(
@@ -50,7 +51,6 @@ def race_and_report(
     from esbench.errors import EsbenchError, RaceError
     from esbench.race.race import run
 
-    check_publishing(flags)
     with progress, followers(flags, progress) as others:
         record = run(options, progress, [progress, *others], hook)
     if options.keep_node:

@@ -97,7 +97,7 @@ def check_report_file(
 def check_file(file: Path | None, option: str) -> None:
     """Raise a UsageError if the file that an option names, if any, could not be written; call it before a race.
 
-    An existing file is left as it is, and a missing one is not created. Nor are folders: `write_text` makes them.
+    An existing file is left as it is, and what is missing, the file or its folder, is made and removed again.
     """
     if file is None:
         return
@@ -105,10 +105,8 @@ def check_file(file: Path | None, option: str) -> None:
     try:
         if file.is_dir():
             raise UsageError("is a folder", where=where, hint="name a file in it")
-        if not file.absolute().parent.exists():
-            above = next(folder for folder in file.absolute().parents if folder.exists())
-            if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-                raise UsageError(f"no folder can be made in {above}", where=where)
+        if missing := [folder for folder in file.absolute().parents if not folder.exists()]:
+            _check_folder(missing[-1], where)
             return
         if file.exists() and not file.is_file():
             return  # a device or a pipe: opening it may mean something
@@ -119,6 +117,15 @@ def check_file(file: Path | None, option: str) -> None:
             file.unlink()
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=where) from error
+
+
+def _check_folder(folder: Path, where: str) -> None:
+    """Raise a UsageError unless a missing folder can be made, which is tried: root "may write" in /proc, too."""
+    try:
+        folder.mkdir()
+        folder.rmdir()
+    except OSError as error:
+        raise UsageError(f"no folder can be made in {folder.parent}: {error.strerror}", where=where) from error
 
 
 def check_page(file: Path | None) -> None:

@@ -20,7 +20,7 @@ from esbench.errors import UsageError, did_you_mean
 from esbench.errors.json_faults import json_fault
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
-from esbench.numbers import read_number
+from esbench.numbers import read_number, whole_of
 from esbench.record.secrets import HIDDEN, Redactor, Secret, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
@@ -176,7 +176,7 @@ def parse_load_hosts(value: str, where: str = "--load-hosts") -> tuple[str, ...]
 def _is_port(text: str) -> bool:
     """True if the number behind the last colon, if there is any, may be a port."""
     port = text.rpartition(":")[2]
-    return not port.isdigit() or 0 < int(port) < 1 << 16
+    return not port.isdigit() or 0 < (whole_of(port) or 0) < 1 << 16
 
 
 def host_of(text: str) -> str:

@@ -55,10 +55,10 @@ def inspect_java(home: Path, source: str) -> Java | None:
         return None
     release = home / "release"
     text = release.read_text("utf-8", errors="replace") if release.is_file() else ""
-    version = re.search(r'^JAVA_VERSION="?([\d._]+)', text, re.MULTILINE)
+    version = re.search(r'^JAVA_VERSION="?([0-9][\d._]{0,30})', text, re.MULTILINE)
     modules = re.search(r'^MODULES="(.*)"', text, re.MULTILINE)
     if version is None:
-        version = re.search(r"^\s*java\.version = (\S+)", _properties(home / "bin" / "java"), re.MULTILINE)
+        version = re.search(r"^\s*java\.version = ([0-9]\S{0,30})", _properties(home / "bin" / "java"), re.MULTILINE)
     if version is None:
         return None
     return Java(home, version[1], source, frozenset(modules[1].split()) if modules else None)

@@ -108,7 +108,7 @@ def _of_array(path: str, content: list[Any]) -> Any:
     if key == "*":
         found = [value for item in content if (value := _at(rest, item)) is not _MISSING]
         return [value for values in found for value in values] if "*" in rest.split(".") else found
-    return _at(rest, content[int(key)]) if key.isdecimal() and int(key) < len(content) else _MISSING
+    return _at(rest, content[int(key)]) if key.isdecimal() and len(key) < 9 and int(key) < len(content) else _MISSING
 
 
 Condition = Callable[[ReplyFacts], str]  # what does not hold; "" if it holds

@@ -38,7 +38,7 @@ _IS_SAMPLED = re.compile(_SAMPLING, re.IGNORECASE)
 _ESQL_NAMED = re.compile(rf"([\w.@`]+)\s*=\s*[^=,|]*?{_SAMPLING}", re.IGNORECASE)
 _SQL_NAMED = re.compile(rf"{_SAMPLING}[^,]*?\)\s+(?:AS\s+)?[\"`]?(?!FROM\b)([\w.@]+)", re.IGNORECASE)
 _ORDER_BY = re.compile(r"\bORDER\s+BY\b(.*?)(?:\bLIMIT\b|\bFETCH\b|;|$)", re.IGNORECASE | re.DOTALL)
-_SQL_LIMIT = re.compile(r"\b(?:LIMIT|TOP|FETCH\s+(?:FIRST|NEXT))\s+(\d+)(?:\s*,\s*(\d+))?", re.IGNORECASE)
+_SQL_LIMIT = re.compile(r"\b(?:LIMIT|TOP|FETCH\s+(?:FIRST|NEXT))\s+(\d{1,9})(?:\s*,\s*(\d{1,9}))?", re.IGNORECASE)
 _DIRECTION = re.compile(r"\s+(?:ASC|DESC)\b|\s+NULLS\s+(?:FIRST|LAST)\b", re.IGNORECASE)
 _SCORES = ("_score", "SCORE()")  # they depend on more than the documents
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(?:Z|\+00:?00)?)?", re.ASCII)
@@ -123,7 +123,7 @@ def _esql(code: str) -> _Query:
     cut = kinds.index("LIMIT") if "LIMIT" in kinds else len(kinds)
     if any(kind not in (*_ROW_BY_ROW, "LIMIT") for kind in kinds[cut:]):
         raise NotComparable("a LIMIT before its end chooses rows by chance")
-    limits = [int(command.split()[1]) for command in commands[cut:] if re.fullmatch(r"(?i)LIMIT\s+\d+", command)]
+    limits = [int(command.split()[1]) for command in commands[cut:] if re.fullmatch(r"(?i)LIMIT\s+\d{1,9}", command)]
     order: tuple[str | int, ...] = ()
     for command, kind in zip(commands[:cut], kinds[:cut], strict=True):
         if kind == "SORT":
@@ -139,7 +139,7 @@ def _sql(code: str) -> _Query:
     if _SQL_LIMIT.search(code) and not _SQL_LIMIT.search(outer):
         raise NotComparable("a LIMIT before its end chooses rows by chance")
     limit, order = _SQL_LIMIT.search(outer), _ORDER_BY.search(code)
-    names = [int(name) - 1 if name.isdecimal() else name for name in _names(order[1])] if order else []
+    names = [int(name) - 1 if re.fullmatch("[0-9]{1,9}", name) else name for name in _names(order[1])] if order else []
     sampled = frozenset(_SQL_NAMED.findall(code))
     return _Query(int(limit[2] or limit[1]) if limit else None, tuple(names), sampled)
 

@@ -83,7 +83,7 @@ async def _sleep(context: TaskContext, session: ScriptSession) -> Verdict:
     return GOOD
 
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,18})\]")
 # Operators of a criterion: whether a value (None: missing) meets it; one that cannot be compared does not.
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "gte": lambda found, wanted: _are_numbers(found, wanted) and found >= wanted,

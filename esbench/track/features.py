@@ -9,6 +9,7 @@ from esbench.cluster.dialect import Dialect
 from esbench.cluster.field_types import feature_of, misspelt
 from esbench.errors import LackedFeatureError, TrackError
 from esbench.model import Challenge, Index, Need, Templates, Track
+from esbench.numbers import whole_of
 from esbench.operations.base import kind_of
 from esbench.operations.versions import left_out, parts_of_nodes, refusals
 from esbench.track.document import DocumentNode
@@ -106,7 +107,7 @@ def _replicas(body: Mapping[str, Any]) -> int:
     found = settings.get("number_of_replicas", settings.get("index.number_of_replicas"))
     if found is None and isinstance(inner, Mapping):
         found = inner.get("number_of_replicas")
-    return int(str(found)) if str(found).isdigit() else 0
+    return whole_of(str(found)) or 0
 
 
 def needs_of_body(body: DocumentNode, known: Collection[str] = ()) -> Iterator[Need]:

@@ -195,7 +195,7 @@ def test_an_address_is_a_port_with_or_without_a_host(text: str, address: Address
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "port", "70000", "-1", "host:", "::1:9108", "http://host:9108"])
+@pytest.mark.parametrize("text", ["", "port", "70000", "-1", "host:", "::1:9108", "http://host:9108", "9" * 5000, "²"])
 def test_what_is_no_address_is_told(text: str) -> None:
     with pytest.raises(UsageError, match="--metrics-port"):
         parse_address(text)

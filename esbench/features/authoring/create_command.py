@@ -11,6 +11,7 @@ from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
 from esbench.errors import UsageError
 from esbench.errors.printable import printable
+from esbench.numbers import whole_of
 
 
 @click.command(
@@ -132,7 +133,7 @@ def _documents(text: str) -> int | None:
     """Parse the number of documents; None for all."""
     if text.strip().lower() == "all":
         return None
-    digits = text.replace("_", "").replace(",", "")
-    if not digits.isdecimal() or int(digits) == 0:
+    number = whole_of(text.replace("_", "").replace(",", ""))
+    if not number:
         raise UsageError(f'"{text}" is not a number of documents', where="--documents", hint="say 100000, or all")
-    return int(digits)
+    return number

@@ -89,8 +89,6 @@ class SessionCommand:
 
     def __init__(self, flags: Mapping[str, Any], progress: FollowingProgress | Quiet) -> None:
         check_publishing(flags)
-        with followers(flags, Progress()):  # only checks the options; no race runs yet
-            pass
         self._flags = flags
         self._progress = progress
         self._sessions = SessionStore(esbench_home())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from esbench.errors import TrackError
+from esbench.numbers import read_number
 from esbench.operations.conditions import CONDITION_NAMES
 
 SUFFIX = ".dsl"
@@ -172,7 +173,7 @@ class _Comment:
         if token.kind == "string":
             content = _unquoted(token.text)
         elif token.kind == "number":
-            content = int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else float(token.text)
+            content = self._number(token)
         elif token.kind == "name":
             content = _WORDS.get(token.text, token.text)
         elif token.text == "{":
@@ -182,6 +183,12 @@ class _Comment:
         else:
             self._fail(token.line, f"a value should stand before {token.text}")
         return _Value(content, token.line)
+
+    def _number(self, token: _Token) -> int | float:
+        try:
+            return read_number(token.text)
+        except ValueError as error:
+            self._fail(token.line, str(error))
 
     def _object(self) -> dict[str, _Value]:
         found: dict[str, _Value] = {}

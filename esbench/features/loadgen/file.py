@@ -314,7 +314,7 @@ def _text(node: DocumentNode, key: str, default: str = "") -> str:
 
 def _number(node: DocumentNode, key: str, least: int) -> int:
     value = node.get(key, 0)
-    if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,18}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         node[key].fail(f'"{key}" must be a whole number from {least} on, not {value!r}')

@@ -11,10 +11,10 @@ from esbench.cli.command import C, with_options
 from esbench.cli.option import of_publishing
 from esbench.cli.publishing import Publisher
 from esbench.errors import UsageError
+from esbench.events.progress import Progress
 
 if TYPE_CHECKING:
     from esbench.events.listeners import Listener
-    from esbench.events.progress import Progress
 
 PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
 
@@ -37,6 +37,11 @@ class MetricsPublisher(Publisher):
 
     def options(self, command: C) -> C:
         return metrics_options(command)
+
+    def check(self, flags: Mapping[str, Any]) -> None:
+        """Raise a UsageError, before any race, for what `follow` would refuse."""
+        with self.follow(flags, Progress(), {}):
+            pass
 
     @contextmanager
     def follow(

@@ -21,6 +21,7 @@ from esbench.errors import UsageError
 from esbench.features.publish.prometheus.families import families_of_sides
 from esbench.features.publish.prometheus.folding import Bounds
 from esbench.features.publish.prometheus.following import FollowedRace
+from esbench.numbers import whole_of
 
 OPTION = "--metrics-port"
 _LOOPBACK = "127.0.0.1"
@@ -51,11 +52,12 @@ def parse_address(text: str) -> Address:
     Raises UsageError for anything else. Names are not resolved.
     """
     host, _, port = text.strip().rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535 or "/" in host:
+    number = whole_of(port)
+    if number is None or number > 65535 or "/" in host:
         raise UsageError(f'"{text}" is not a port, nor an address with a port', where=OPTION, hint=_EXAMPLE)
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         raise UsageError(f'"{text}": an IPv6 address stands in brackets', where=OPTION, hint=f"say [{host}]:{port}")
-    return Address(host.strip("[]") or _LOOPBACK, int(port))
+    return Address(host.strip("[]") or _LOOPBACK, number)
 
 
 class MetricsEndpoint:

@@ -65,6 +65,8 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--allow=host,trak",), '--allow: "trak" is not a key of a workload (did you mean "track"?'),
         (("--html=/proc/x.html",), "--html=/proc/x.html: cannot be written: "),
         (("--html=/dev/null/x.html",), "--html=/dev/null/x.html: "),
+        (("--html=/proc/no/x.html",), "no folder can be made in /proc: "),
+        (("--report-file=/proc/no/more/x.md",), "no folder can be made in /proc: "),
         (("--report-file=/proc/x.md",), "--report-file=/proc/x.md: cannot be written: "),
         (("--report-file=/proc/x.xml",), "--report-file=/proc/x.xml: cannot be written: "),
         (("--report-file=" + 300 * "x" + ".md",), "cannot be written: File name too long"),
