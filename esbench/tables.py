@@ -26,6 +26,9 @@ PYTHON = {
     "track": "esbench.features.python.track_code:import_code",
     "worker": "esbench.features.python.worker_part:WorkerCode",
 }
+# What scores replies of searches: a function of the context of a task, the template of its request, and its measure
+# ("recall@10"), to a requests.scoring.Scored.
+SCORING = "esbench.features.vectors.relevance:scored"
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",

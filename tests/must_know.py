@@ -19,11 +19,11 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 342,
-    "code lines of the core": 41_290,
+    "files of the core": 344,
+    "code lines of the core": 41_555,
     "rooms of the core": 24,
-    "arrows of the core": 140,
-    "modules of the core that features import": 170,
+    "arrows of the core": 141,
+    "modules of the core that features import": 173,
     "lines of race.run": 14,
     "names in race.run": 8,
     "functions and fields that hold the table of operation types": 6,

@@ -25,6 +25,7 @@ from esbench.measure import drift
 from esbench.measure.histogram import distribution_ms, encode, supported
 from esbench.measure.measures import HISTOGRAMS
 from esbench.measure.schedule import due_times, measured_period_s, rate_segments
+from esbench.measure.scores import interval
 from esbench.measure.slice_rate import Completions, cycle_s, whole_slices
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Errors, Second, Spread, Tally
@@ -39,6 +40,7 @@ from esbench.record.model import (
     NamedRequest,
     Phase,
     RateStage,
+    ScoreFigures,
     SlicePlan,
     TaskResult,
     Throughput,
@@ -276,6 +278,7 @@ class TaskMeasurements:
             slices=_slice_plan(self.time, tally.overlapping) if isinstance(self.time, SlicedTime) else None,
             host_shares=() if self.host_shares is None else self.host_shares.shares,
             objectives=judged(task, tally, unsent, throughput, failed),
+            scores=_score_figures(tally),
         )
 
     @property
@@ -462,6 +465,25 @@ def _error_kinds(errors: Errors) -> dict[str, ErrorKind]:
 
 def _spread(numbers: Spread) -> dict[str, float]:
     return {"mean": numbers.total / numbers.count, "min": numbers.smallest, "max": numbers.largest}
+
+
+def _score_figures(tally: Tally) -> ScoreFigures | None:
+    """Return the figures of the replies that were scored; None without any."""
+    scores = tally.scores
+    if not (count := scores.count):
+        return None
+    low, high = interval(scores.by_query) or (None, None)
+    return ScoreFigures(
+        name=scores.name,
+        scored=count,
+        queries=len(scores.by_query),
+        share_ratio=count / (tally.requests - tally.errors.total),
+        mean=scores.total / count,
+        p10=scores.percentile(10),
+        min=min(scores.counts),
+        low=low,
+        high=high,
+    )
 
 
 def _histograms(tally: Tally) -> dict[str, str]:

@@ -7,7 +7,7 @@ A request is counted in the second (from the task's start) in which it completed
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from esbench.load.hot import Link, Meter
 from esbench.measure.histogram import Counts
@@ -36,7 +36,8 @@ class Recorder(Meter):
 
     `time` is the task's, in whose own seconds it counts. `window_ns` is the measurement window [start, end) of a
     time-based task, None for one that ends by numbers or is raced in slices. `within_ns` are sorted thresholds, counted
-    exactly over good replies.
+    exactly over good replies. `soon` calls a function when the event loop has handled all that it read, and sent
+    what follows: then replies are scored; None: when their second is closed.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Recorder(Meter):
         is_open: bool,
         window_ns: tuple[int, int] | None = None,
         within_ns: tuple[int, ...] = (),
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         super().__init__(is_open, within_ns)
         self.time = time
@@ -56,6 +58,8 @@ class Recorder(Meter):
         self._tally = Tally()
         self._tallies: dict[tuple[int, bool], Tally] = {}
         self._closed_until = 0
+        self._soon = soon
+        self._unscored: list[tuple[Tally, Callable[[], tuple[str, int, float]]]] = []
 
     @property
     def last_measured_received_ns(self) -> int | None:
@@ -110,6 +114,18 @@ class Recorder(Meter):
             tally.in_window_units += verdict.units
         if verdict.details is not None:
             _count_details(tally, verdict.details)
+            if verdict.details.score is not None:
+                self._score_later(tally, verdict.details.score)
+
+    def _score_later(self, tally: Tally, score: Callable[[], tuple[str, int, float]]) -> None:
+        self._unscored.append((tally, score))
+        if self._soon is not None and len(self._unscored) == 1:
+            self._soon(self._score_all)
+
+    def _score_all(self) -> None:
+        unscored, self._unscored = self._unscored, []
+        for tally, score in unscored:
+            tally.scores.add(*score())
 
     def tried(self, received_ns: int, warmup: bool, verdict: Verdict) -> None:
         """Count the units and details of one try; the request goes on with another one."""
@@ -147,6 +163,7 @@ class Recorder(Meter):
         What is reported late of a closed second is counted in the first open one.
         """
         self.fold()
+        self._score_all()
         self._closed_until = max(self._closed_until, self.time.second_of(now_ns))
         for second, warmup in sorted(key for key in self._tallies if key[0] < self._closed_until):
             tally = self._tallies.pop((second, warmup))

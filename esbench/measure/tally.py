@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import HISTOGRAMS
+from esbench.measure.scores import Scores
 from esbench.measure.verdict import Evidence, Verdict
 
 MOST_RETURNED = 100  # names, so that memory does not grow with what a runner makes up
@@ -88,7 +89,8 @@ class Tally:
     client. `within` counts good replies by the lowest of the task's thresholds that each has kept. `bytes_sent` and
     `bytes_received` are those of all exchanges over connections of esbench's own; `statuses` counts replies by their
     HTTP status. Of closed loops, `driver_ns` is the time from when a client was free until it sent its request; in
-    slices, `completed_at` counts when requests were completed: ns since the begin of their second, to 2 ms.
+    slices, `completed_at` counts when requests were completed: ns since the begin of their second, to 2 ms. `scores`
+    are those of the good replies that were scored.
 
     Requests that timed out, and arrivals that were never sent, rank as longer than every duration. They are counted in
     `service_time_beyond` and `latency_beyond`, at the time after which they were given up.
@@ -121,6 +123,7 @@ class Tally:
     within: list[int] = field(default_factory=list)
     parts: dict[str, PartTally] = field(default_factory=dict)
     returned: dict[str, Spread] = field(default_factory=dict)
+    scores: Scores = field(default_factory=Scores)
 
     def add_status(self, status: int, count: int = 1) -> None:
         """Count replies of a status."""
@@ -180,6 +183,7 @@ class Tally:
             self.part(name).merge(part)
         for name, numbers in other.returned.items():
             self.add_returned(name, numbers)
+        self.scores.merge(other.scores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -20,12 +20,14 @@ class Details:
     """Extra figures from a reply: document counts per result ("created", "noop") and the server's `took`.
 
     `returned` are numbers, by name, that a track's own runner returned. `sampled`: `took_ms` is that of some requests.
+    `score` scores the reply, once no request waits for that: the score's name, the number of its query, the score.
     """
 
     results: Mapping[str, int] = field(default_factory=dict)
     took_ms: int | None = None
     returned: Mapping[str, float] = field(default_factory=dict)
     sampled: bool = False
+    score: Callable[[], tuple[str, int, float]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

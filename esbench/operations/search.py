@@ -26,8 +26,10 @@ from esbench.operations.pagination import (
 from esbench.operations.parameters import IN_SQL, Parameter, flag, whole
 from esbench.operations.replies import judge_in_detail, judge_search, sampling_took
 from esbench.requests.programs import Program, Request, TemplateProgram, template_of
+from esbench.requests.scoring import ScoredProgram
 from esbench.requests.sql_text import check_statement
 from esbench.requests.templates import RequestTemplate
+from esbench.tables import SCORING, load
 
 COMPOSITE_AGGREGATIONS = Feature("composite aggregations", (6, 1), (1, 0))
 _PAGES = "how many pages at most, or all"
@@ -51,6 +53,12 @@ _ONE_PAGE = {
     "response-compression-enabled": Parameter(
         "false asks for a reply that is not compressed, whatever the client options say", (bool,), True
     ),
+}
+QUERY = "query"  # the variable of a scored search that is drawn from the file of its queries
+SCORED = {
+    "score": Parameter("how good replies are: `recall@10`, `ndcg@10` or `mrr@10` of the `judgements`"),
+    "queries": Parameter("the file from which `$[[query]]` draws: on each line an id, a tab, and a text or a vector"),
+    "judgements": Parameter("the file of judgements, as TREC's qrels: on each line query, 0, document, relevance"),
 }
 _IN_POINT_IN_TIME = Parameter("inside a composite: the name of its open-point-in-time")
 
@@ -139,13 +147,24 @@ class Search(ScrollSearch):
     parameters = {
         **_ONE_PAGE,
         "pages": Parameter("scroll through this many pages at most, or all", (int, str)),
+        **SCORED,
         **IN_SQL,
     }
+    files = ("queries", "judgements")
 
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         AnswerMapping.of(params, where)
         check_statement(params, where)
+        if params.get("score") is None:
+            return
+        if params.get("pages") is not None:
+            raise TrackError('a scroll has no "score"', where=where, hint="leave out pages")
+        if lacks := [name for name in self.files if params.get(name) is None]:
+            raise TrackError(f'"score" needs "{lacks[0]}": {SCORED[lacks[0]].doc}', where=where)
+
+    def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
+        return {QUERY: ""} if params.get("score") is not None else {}
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return "ops" if params.get("pages") is None else "pages"
@@ -156,7 +175,17 @@ class Search(ScrollSearch):
             return super().compile(context)
         template = _template(context, f"{target(context)}/_search", params.get("body"), _size(params))
         judge = judge_in_detail if flag(params.get("detailed-results")) else sampling_took(judge_search)
-        return TemplateProgram(context, [Request(template, judge)])
+        return with_scores(context, Request(template, judge))
+
+
+def with_scores(context: TaskContext, request: Request) -> Program:
+    """Return the program of a search; with a `score`, one that scores a share of the replies.
+
+    Raises TrackError if that cannot be, as of a request that draws no query.
+    """
+    if (measure := context.params.get("score")) is None:
+        return TemplateProgram(context, [request])
+    return ScoredProgram(context, request, load(SCORING)(context, request.template, str(measure)))
 
 
 def _size(params: Mapping[str, Any]) -> dict[str, Any]:

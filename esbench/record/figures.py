@@ -357,6 +357,7 @@ def _task_figures(task: TaskResult, label: str) -> Iterator[Figure]:
     measure = response_time(is_open=task.loop == "open").title
     for threshold, percent in task.within_ms.items():
         yield Figure(f"{measure} within {threshold} ms", label, percent, "%", HIGHER)
+    yield from _score_figures(task, label)
     for name in ("p50", "p99"):
         if task.driver_lag_ms and name in task.driver_lag_ms:
             yield Figure(f"{name} driver lag", label, task.driver_lag_ms[name], "ms")
@@ -486,6 +487,14 @@ def returned_numbers(task: TaskResult, label: str) -> Iterator[Figure]:
     for name, numbers in task.returned.items():
         mean = numbers["mean"]
         yield Figure(name, label, int(mean) if mean == int(mean) else mean, "")
+
+
+def _score_figures(task: TaskResult, label: str) -> Iterator[Figure]:
+    if (scores := task.scores) is None:
+        return
+    for name, value in (("", scores.mean), ("p10 ", scores.p10), ("min ", scores.min)):
+        yield Figure(f"{name}{scores.name}", label, value, "", HIGHER)
+    yield Figure("scored replies", label, scores.scored, "")
 
 
 def _distribution(measure: Measure, label: str, values: Mapping[str, float] | None) -> Iterator[Figure]:

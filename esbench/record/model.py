@@ -1,4 +1,4 @@
-"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 9).
+"""The race record: the facts and figures of a race, as frozen dataclasses and as race.json (schema 10).
 
 Times of day are ISO 8601 UTC, durations end in `_s`, measured times are milliseconds. A figure that a race did not
 measure is None, never zero. A percentile that falls among unsent and timed-out requests is `math.inf` ("inf" in
@@ -15,7 +15,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 
-SCHEMA = 9
+SCHEMA = 10
 LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.
@@ -238,6 +238,26 @@ class HostShare:
 
 
 @dataclass(frozen=True)
+class ScoreFigures:
+    """The scores, 0 to 1, of the timed replies that were drawn for it: `name` is recall@10, ndcg@10, mrr@10.
+
+    `scored` replies, `share_ratio` of the good ones, were to `queries` different queries. `p10`: nine tenths of the
+    replies score as much or more. `low` and `high`: the 95 % interval of the mean, with queries as its clusters; None
+    for a single query.
+    """
+
+    name: str
+    scored: int
+    queries: int
+    share_ratio: float
+    mean: float
+    p10: float
+    min: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """The results of one task. Distributions map mean, min, max, p50 ... p99.99 to milliseconds.
 
@@ -305,6 +325,7 @@ class TaskResult:
     slices: SlicePlan | None = None  # None of a task that had all the time
     objectives: tuple[ObjectiveResult, ...] = ()
     host_shares: tuple[HostShare, ...] = ()  # of a task that several load hosts shared
+    scores: ScoreFigures | None = None  # None where no reply was scored
 
     @property
     def time(self) -> WholeTime:

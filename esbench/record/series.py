@@ -20,12 +20,22 @@ import msgspec
 from esbench.errors import RecordError
 from esbench.measure.histogram import Counts, decode, encode, percentiles_ns, supported
 from esbench.measure.measures import HISTOGRAMS, MEASURES, with_beyond
+from esbench.measure.scores import Scores
 from esbench.measure.tally import Second
 from esbench.record.model import LONGEST_S, PERCENTILES, RaceRecord, TaskResult
 from esbench.record.reading import stored_lines
 
 BY_SECOND = tuple(each.name for each in MEASURES if each.by_second)
 _NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class SecondScores:
+    """The scores of the replies of a second that were scored: their number, mean and minimum."""
+
+    count: int
+    mean: float
+    min: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class SecondLine:
     latency_beyond: str | None = None
     service_time_beyond: str | None = None
     completed_at: str | None = None
+    scores: SecondScores | None = None
 
     @classmethod
     def of(cls, task: str, second: Second) -> SecondLine:
@@ -67,6 +78,7 @@ class SecondLine:
             tally.units,
             tally.errors.counts,
             tally.backlog,
+            scores=_scores_of(tally.scores),
             **{name: encode(counts) for name in _ENCODED if (counts := getattr(tally, name)).buckets},
         )
 
@@ -121,6 +133,12 @@ class SecondLine:
     def as_written(self) -> dict[str, Any]:
         """Return the fields of its line in seconds.jsonl: a histogram in which nothing was counted is left out."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _scores_of(scores: Scores) -> SecondScores | None:
+    if not (count := scores.count):
+        return None
+    return SecondScores(count, round(scores.total / count, 6), min(scores.counts))
 
 
 SECOND_HISTOGRAMS = tuple(each.name for each in fields(SecondLine) if each.name in HISTOGRAMS)

@@ -137,5 +137,7 @@ def _finite_figures(task: TaskResult) -> Iterator[float]:
     yield from (task.begun_s or 0.0, task.waited_ratio or 0.0, task.bytes_sent or 0, task.bytes_received or 0)
     yield from (objective.value or 0.0 for objective in task.objectives)
     yield from (numbers.get("mean", nan) for numbers in task.returned.values())
+    if (scores := task.scores) is not None:
+        yield from (scores.mean, scores.p10, scores.min, scores.low or 0.0, scores.high or 0.0)
     for name in _TIMES:
         yield (getattr(task, name) or {}).get("mean", 0.0)

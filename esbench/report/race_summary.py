@@ -22,7 +22,16 @@ from esbench.report.table_model import (
     figure_cell,
     table_of,
 )
-from esbench.report.task_tables import by_load_host, load_notice, objectives, servers, sweeps, targets, task_lines
+from esbench.report.task_tables import (
+    by_load_host,
+    load_notice,
+    objectives,
+    scores,
+    servers,
+    sweeps,
+    targets,
+    task_lines,
+)
 from esbench.units import format_duration
 
 _MOST_WARNINGS = 4  # lines
@@ -64,7 +73,14 @@ def summary(record: RaceRecord) -> ReportDocument:
         table_of(_COLUMNS, figures(record)),
         race_facts(record),
         (*notices(record), *load_notice(record)),
-        (*objectives(record), *sweeps(record), *by_load_host(record), *servers(record), *_of_devices(record)),
+        (
+            *scores(record),
+            *objectives(record),
+            *sweeps(record),
+            *by_load_host(record),
+            *servers(record),
+            *_of_devices(record),
+        ),
     )
 
 
@@ -83,6 +99,7 @@ def short_summary(record: RaceRecord) -> ReportDocument:
         race_facts(record),
         (*_by_remedy(record), *(load_notice(record) if swept else ()), more),
         (
+            *scores(record),
             *objectives(record),
             *targets(record),
             *swept,

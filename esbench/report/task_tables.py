@@ -24,7 +24,7 @@ from esbench.record.figures import (
     request_results,
     task_label,
 )
-from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, TaskResult
+from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, ScoreFigures, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
 
@@ -120,6 +120,8 @@ def task_lines(record: RaceRecord) -> Table:
         *map(_response_time, ("p50", "p99", "p99.9", "max")),
         ColumnOf("Err %", "error_percent", read=_error_percent),
     )
+    if any(task.scores for task in reported_tasks(record)):
+        columns = (*columns[:-1], _SCORE, columns[-1])
     if any(map(refused_documents, reported_tasks(record))):
         columns = (*columns, _REFUSED_DOCUMENTS)
     return table_of(columns, [line for task in reported_tasks(record) for line in (task, *_own_lines(task))])
@@ -133,6 +135,12 @@ def _refused(task: TaskResult) -> Cell:
     return f"{refused} ({format_number(percent)} %)"
 
 
+def _score(task: TaskResult) -> Cell:
+    """Return the mean score of the replies, and what is scored: 0.942 recall@10."""
+    return None if task.scores is None else f"{task.scores.mean:.3f} {task.scores.name}"
+
+
+_SCORE: ColumnOf[TaskResult] = ColumnOf("Score", "score", read=_score)
 _REFUSED_DOCUMENTS: ColumnOf[TaskResult] = ColumnOf("Refused", "refused_documents", numeric=True, read=_refused)
 
 
@@ -228,6 +236,32 @@ def by_load_host(record: RaceRecord) -> tuple[Section, ...]:
     tasks = reported_tasks(record)
     found = [(task_label(record, task), share) for task in tasks for share in task.host_shares]
     return (Section("By load host", table_of(_SHARES, found)),) if found else ()
+
+
+def _of_scores(read: Callable[[ScoreFigures], Cell]) -> Callable[[TaskResult], Cell]:
+    return lambda task: None if task.scores is None else read(task.scores)
+
+
+_SCORES: tuple[ColumnOf[TaskResult], ...] = (
+    ColumnOf("Score", "score", read=_of_scores(lambda scores: scores.name)),
+    ColumnOf("Mean", "mean", numeric=True, read=_of_scores(lambda scores: f"{scores.mean:.4f}")),
+    ColumnOf(
+        "95 % interval",
+        "interval",
+        read=_of_scores(lambda each: None if each.low is None else f"{each.low:.4f} to {each.high:.4f}"),
+    ),
+    ColumnOf("p10", "p10", numeric=True, read=_of_scores(lambda scores: f"{scores.p10:.3f}")),
+    ColumnOf("Min", "min", numeric=True, read=_of_scores(lambda scores: f"{scores.min:.3f}")),
+    ColumnOf("Queries", "queries", numeric=True, read=_of_scores(lambda scores: scores.queries)),
+    ColumnOf("Replies", "scored", numeric=True, read=_of_scores(lambda scores: scores.scored)),
+    ColumnOf("of all %", "share_percent", numeric=True, read=_of_scores(lambda scores: 100 * scores.share_ratio)),
+)
+
+
+def scores(record: RaceRecord) -> tuple[Section, ...]:
+    """Return a section with a line for each task whose replies were scored; empty without any."""
+    tasks = [task for task in reported_tasks(record) if task.scores is not None]
+    return (Section("Scores of timed replies", table_of((_label(record), *_SCORES), tasks)),) if tasks else ()
 
 
 def _target(task: TaskResult) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -57,7 +58,8 @@ class TaskShare:
         has_window = length.warmup_end_ns and not isinstance(time, SlicedTime)
         window = (length.warmup_end_ns, length.ramp_down_ns or length.end_ns or 1 << 62) if has_window else None
         within = tuple(round(limit * 1_000_000) for limit in task.limits_ms)
-        self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within)
+        soon = asyncio.get_running_loop().call_soon
+        self.recorder = Recorder(time, is_open=task.schedule.is_open, window_ns=window, within_ns=within, soon=soon)
         if task.schedule.custom:
             assert self._python is not None
             self.loop = self._python.loop(

@@ -15,14 +15,15 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-9.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-10.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
-    """The golden record, as that of a race of one load host which had all the time, no objectives, and no search for a
-    capacity: one of its tasks was raced in slices, two have objectives, and one was shared by two load hosts."""
+    """The golden record, as that of a race of one load host which had all the time, no objectives, no scores, and no
+    search for a capacity: one of its tasks was raced in slices and scored, two have objectives, and one was shared by
+    two load hosts."""
     record = decode_record(GOLDEN.read_bytes())
-    tasks = tuple(replace(task, slices=None, objectives=(), host_shares=()) for task in record.tasks)
+    tasks = tuple(replace(task, slices=None, objectives=(), host_shares=(), scores=None) for task in record.tasks)
     return replace(with_search(record, None), **{"tasks": tasks, "load_hosts": (), **changes})
 
 

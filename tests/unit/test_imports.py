@@ -67,6 +67,7 @@ DOORS = {
     "jsonschema": {"track.schema"},
     "msgspec": {
         "features.authoring.pages",
+        "features.vectors.relevance",
         "engine.kept",
         "null_server",
         "operations.pagination",

@@ -27,6 +27,7 @@ LOCATIONS = [
     ),
     *(command.location for command in COMMANDS.values()),
     *PARTS.values(),
+    tables.SCORING,
 ]
 
 

@@ -32,7 +32,7 @@ from esbench.report.chart_series import TaskOverTime, histograms_at_least, over_
 from esbench.report.parts import ShownPart, shown_part
 from esbench.report.race_summary import summary
 from esbench.report.table_model import Cell, ColumnOf, Section, table_of, time_cell
-from esbench.report.task_tables import by_load_host, objectives, servers
+from esbench.report.task_tables import by_load_host, objectives, scores, servers
 from esbench.report.text import pairs_text
 from esbench.units import format_number
 
@@ -71,7 +71,7 @@ def race_body(record: RaceRecord, drawn: str | None, anchor: str = "task") -> st
         facts=facts(record),
         labels=[task_label(record, task) for task in tasks],
         tasks=table_of(_task_columns(record), tasks),
-        sections=(*objectives(record), *by_load_host(record), *servers(record)),
+        sections=(*scores(record), *objectives(record), *by_load_host(record), *servers(record)),
         result=_sections(found[1]) if found else (),
         document=summary(record),
         settings=settings(record),

@@ -17,7 +17,8 @@ from esbench.record.parts import PARTS
 from esbench.record.secrets import HIDDEN, Secret, redact, secret_values
 from esbench.record.store import RaceStore, decode_record, encode_record
 
-OF_SCHEMA_7: Any = {"host_shares": ()}
+OF_SCHEMA_9: Any = {"scores": None}
+OF_SCHEMA_7: Any = {"host_shares": (), **OF_SCHEMA_9}
 OF_SCHEMA_6: Any = {"objectives": (), **OF_SCHEMA_7}
 OF_SCHEMA_5: Any = {"slices": None, **OF_SCHEMA_6}
 OF_SCHEMA_4: Any = {"bytes_sent": None, "bytes_received": None, "status_codes": None, **OF_SCHEMA_5}
@@ -104,13 +105,13 @@ def test_a_record_of_schema_6_is_read_with_what_it_has() -> None:
 def test_a_record_of_schema_7_is_read_with_what_it_has() -> None:
     """Schema 8 changes no key: its seconds hold when requests were completed, and its throughput in slices follows."""
     old, new = decode_record(GOLDEN.with_name("race-schema-7.json").read_bytes()), decode_record(GOLDEN.read_bytes())
-    assert old == replace(new, schema=7, parts={})
+    assert old == without_scores(replace(new, schema=7, parts={}))
 
 
 def test_a_record_of_schema_8_is_read_with_what_it_has() -> None:
     """Schema 9 keeps the sums of a race's files, and whether a search was contradicted by its probes."""
     old, new = decode_record(GOLDEN.with_name("race-schema-8.json").read_bytes()), decode_record(GOLDEN.read_bytes())
-    assert old == replace(new, schema=8, parts={})
+    assert old == without_scores(replace(new, schema=8, parts={}))
     assert list(json.loads(GOLDEN.read_bytes())["sums"]) == ["race.json"]
     search = kept_search(new)
     assert search.found is not None
@@ -118,11 +119,24 @@ def test_a_record_of_schema_8_is_read_with_what_it_has() -> None:
     assert [seen.probe.stage for seen in search.probes] == ["bracket", "bracket", "again"]
 
 
+def test_a_record_of_schema_9_is_read_with_what_it_has() -> None:
+    """Schema 10 keeps the scores of a task's replies."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-9.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old == without_scores(replace(new, schema=9))
+    scores = task_of(new, "get-by-id").scores
+    assert scores is not None
+    assert (scores.name, scores.mean, scores.p10, scores.low) == ("recall@10", 0.9421, 0.8, 0.9352)
+
+
+def without_scores(record: RaceRecord) -> RaceRecord:
+    return replace(record, tasks=tuple(replace(task, **OF_SCHEMA_9) for task in record.tasks))
+
+
 def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     fields = {*RaceRecord.__dataclass_fields__, *PARTS, "sums"} - {"damage", "parts"}
     assert json.loads(GOLDEN.read_bytes()).keys() == fields
-    assert SCHEMA == 9
+    assert SCHEMA == 10
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -148,7 +162,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 10, this one reads up to 9"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 11, this one reads up to 10"):
         decode_record(json.dumps(document).encode())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import isfinite
@@ -204,6 +204,7 @@ class RaceDocuments:
                 **_outcomes((each.text, each) for each in task.objectives),
                 "checks": [check.name for check in task.checks if check.level != "ok"],
                 "unusable": any(check.level == "unusable" for check in task.checks),
+                "scores": None if task.scores is None else asdict(task.scores),
                 "returned": {_spelt(name): dict(spread) for name, spread in task.returned.items()},
                 "telemetry": {device: _numbers(said) for device, said in task.telemetry.items()},
             }

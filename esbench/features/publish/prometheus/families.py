@@ -94,8 +94,13 @@ def _counters(seen: Seen) -> Iterator[Metric]:
     )
     units = CounterMetricFamily("esbench_units", "What the server acknowledged.", labels=(*_PHASE, "unit"))
     errors = CounterMetricFamily("esbench_errors", "Requests that failed.", labels=(*_PHASE, "kind"))
+    scored = CounterMetricFamily("esbench_scored_replies", "Replies that were scored.", labels=(*_PHASE, "score"))
+    scores = CounterMetricFamily("esbench_scores", "The sum of the scores of replies.", labels=(*_PHASE, "score"))
     for (task, phase), tally in seen.tallies.items():
         labels = (*seen.race, task, phase)
+        if tally.scores.count:
+            scored.add_metric((*labels, tally.scores.name), tally.scores.count)
+            scores.add_metric((*labels, tally.scores.name), tally.scores.total)
         requests.add_metric(labels, tally.requests)
         sent.add_metric(labels, tally.sent)
         if tally.due:
@@ -104,7 +109,7 @@ def _counters(seen: Seen) -> Iterator[Metric]:
         units.add_metric((*labels, seen.units.get(task, "")), tally.units)
         for kind, count in tally.errors.counts.items():
             errors.add_metric((*labels, kind), count)
-    yield from (requests, sent, due, waited, units, errors)
+    yield from (requests, sent, due, waited, units, errors, scored, scores)
 
 
 def _named_requests(seen: Seen, bounds: Bounds) -> Iterator[Metric]:

@@ -11,6 +11,7 @@ from esbench.features.publish.prometheus.families import families_of
 from esbench.features.publish.prometheus.folding import Bounds
 from esbench.features.publish.prometheus.following import Seen, race_facts
 from esbench.measure.measures import HISTOGRAMS, SERVICE_TIME
+from esbench.measure.scores import Scores
 from esbench.measure.tally import Tally
 from esbench.record.figures import measured_phase, request_results, requests_of
 from esbench.record.model import RaceRecord, TaskResult
@@ -55,6 +56,8 @@ def _seen(record: RaceRecord, seconds: Iterable[SecondLine]) -> Seen:
 
 def _measured(task: TaskResult) -> Tally:
     tally = Tally(due=task.due or 0, sent=task.sent, requests=task.requests, units=task.units)
+    if (scores := task.scores) is not None:
+        tally.scores = Scores(scores.name, {scores.mean: scores.scored})
     tally.waited = round((task.waited_ratio or 0.0) * tally.due)
     for kind, errors in task.error_kinds.items():
         tally.errors.add(kind, errors.example, errors.count)
