@@ -110,7 +110,7 @@ def test_blocks_are_what_a_shell_reads(page: Path) -> None:
 
 
 # Programs of others are not run; their kinds are these.
-OTHERS = {"cat", "esrally", "git", "go", "jmeter", "opensearch-benchmark", "pip", "wrk"}
+OTHERS = {"cat", "esrally", "git", "jmeter", "opensearch-benchmark", "pip", "wrk"}
 
 
 def test_programs_beside_esbench_are_known_and_what_they_are_given_exists() -> None:
