@@ -20,7 +20,7 @@ COMPILE_PROJECT := $(COMPILE) pyproject.toml --extra embedded --extra hosts
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom docs-outputs clean
+.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom docs-outputs docs-reference clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
@@ -72,6 +72,9 @@ sbom: $(READY) $(SUPPLY)/.ready  ## write sbom.json, a CycloneDX bill of the mat
 PAGES :=
 docs-outputs: $(READY)  ## run the commands whose outputs pages paste, on real nodes, and paste them again; PAGES=docs/duels.md for some
 	$(BIN)/python benchmarks/docs_outputs.py $(PAGES)
+
+docs-reference: $(READY)  ## write again what docs/reference has of declarations: options, operation types, reasons, parameters
+	$(BIN)/python tests/helpers/reference.py
 
 clean:
 	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache

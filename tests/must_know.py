@@ -19,8 +19,8 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 344,
-    "code lines of the core": 41_555,
+    "files of the core": 343,
+    "code lines of the core": 41_370,
     "rooms of the core": 24,
     "arrows of the core": 141,
     "modules of the core that features import": 173,

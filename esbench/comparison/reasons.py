@@ -1,9 +1,8 @@
-"""The reasons of verdicts: the one declaration from which words, `--fail-on`, JUnit, JSON and the table in
+"""The reasons of verdicts: the one declaration from which words, `--fail-on`, JUnit, JSON and the list in
 docs/reference/comparison.md follow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 FASTER, SLOWER, SAME = "faster", "slower", "same"
@@ -319,16 +318,3 @@ REASONS = (
     *(CHECK, RATE_MISSED, MISSING, NO_VALUE, NO_SECONDS, OTHER_LOOP, NO_CAPACITY),
     *(NOT_COMPARABLE, OTHER_HOSTS, OTHER_DOCUMENTS, MORE_ERRORS, ANSWERS_DIFFER, RECALL_UNKNOWN),
 )
-
-
-def table_of_reasons() -> Iterator[str]:
-    """Yield the lines of the table of docs/reference/comparison.md, in Markdown."""
-    yield "| verdict | reason | meaning | basis | scope | `--fail-on=slower` | version 1 |"
-    yield "|---|---|---|---|---|---|---|"
-    for each in REASONS:
-        meaning = each.sentence.removeprefix(OF_THESE_CLUSTERS)
-        if meaning != each.sentence:
-            meaning = f"as `{each.code.removesuffix('-these-clusters')}`"
-        basis = "yes" if each.has_basis else "no"
-        cells = (each.verdict, f"`{each.code}`", meaning, basis, each.scope, each.gate, f"`{each.v1}`")
-        yield f"| {' | '.join(cells)} |"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,16 +63,6 @@ def builtin_devices() -> Registry[type[Device]]:
         registry.add(kind.name, kind)
     registry.add_entry_points("esbench.telemetry")
     return registry
-
-
-def table_of_parameters() -> Iterator[str]:
-    """Yield the lines of the table of docs/reference/telemetry.md, in Markdown."""
-    yield "| parameter | default | meaning |"
-    yield "|---|---|---|"
-    devices = builtin_devices()
-    for name in devices:
-        for each in devices.get(name).params:
-            yield f"| `{each.name}` | {each.default_text} | {each.help} |"
 
 
 @dataclass(frozen=True)

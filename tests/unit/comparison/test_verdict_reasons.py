@@ -1,4 +1,4 @@
-"""The declaration of reasons, and what follows from it: the table of the reference, and what a gate does."""
+"""The declaration of reasons, and what follows from it: the list of the reference, and what a gate does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from documented import ROOT
 from esbench.comparison.conditions import parse_condition
 from esbench.comparison.metrics import THROUGHPUT
 from esbench.comparison.model import Row, RowVerdict
-from esbench.comparison.reasons import REASONS, VERDICTS, Reason, table_of_reasons
+from esbench.comparison.reasons import REASONS, VERDICTS, Reason
 
 V1 = {
     *("faster", "slower", "same", "~", "! errors", "!", "answers differ", "recall unknown", "few events", "too short"),
@@ -21,11 +21,6 @@ V1 = {
 
 def row(reason: Reason) -> Row:
     return Row(THROUGHPUT, "get", "ops/s", None, None, is_primary=True, verdict=RowVerdict(reason, p=0.01))
-
-
-def test_the_reference_has_the_table_of_the_declaration() -> None:
-    page = (ROOT / "docs" / "reference" / "comparison.md").read_text()
-    assert "\n".join(table_of_reasons()) in page
 
 
 def test_codes_are_unique_and_words_are_the_five() -> None:
@@ -41,7 +36,7 @@ def exit_code(condition: str, reason: Reason) -> str:
 
 
 @pytest.mark.parametrize("reason", REASONS, ids=lambda reason: reason.code)
-def test_a_gate_does_what_the_table_says(reason: Reason) -> None:
+def test_a_gate_does_what_the_list_says(reason: Reason) -> None:
     first, _, further = reason.gate.partition("; ")
     assert exit_code("slower", reason) == first
     with_clusters = further.partition(" ")[0] if "these-clusters" in further else first

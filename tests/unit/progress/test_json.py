@@ -28,8 +28,8 @@ def documented() -> dict[str, set[str]]:
         if found := re.match(r"`(\w+)`: ", line):
             event = found[1]
             keys[event] = set()
-        elif line.startswith("| `"):
-            keys[event] |= set(re.findall(r"`(\w+)`", line.split("|")[1]))
+        elif line.startswith("- `"):
+            keys[event] |= set(re.findall(r"`(\w+)`", line.partition(":")[0]))
     return keys
 
 

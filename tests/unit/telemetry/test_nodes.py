@@ -229,7 +229,7 @@ def test_memory_of_a_control_group_comes_as_text() -> None:
 def test_every_column_and_parameter_is_in_the_reference() -> None:
     reference = (Path(__file__).parents[3] / "docs" / "reference" / "telemetry.md").read_text()
     columns = [column for figures in ALL for column in (*figures.gauges, *figures.counters) if "{}" not in column]
-    params = [f"`{param.name}` | {param.default_text}" for param in NodeStats.params]
+    params = [f"`{param.name}` ({param.default_text})" for param in NodeStats.params]
     assert [name for name in columns if f"`{name}`" not in reference] == []
     assert [text for text in params if text not in reference] == []
 

@@ -1,6 +1,6 @@
 """Writing of docs/reference/operations.md from the declarations that validate the parameters.
 
-python -m esbench.operations.reference > docs/reference/operations.md
+make docs-reference writes this page and others.
 """
 
 from __future__ import annotations
@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from esbench.operations import builtin_operations
+from esbench.cluster.dialect import Feature
 from esbench.operations.base import OperationType
 from esbench.operations.parameters import COMMON, Parameter
 from esbench.operations.versions import ANY, ASKS, PARTS, VersionedPart
 
 _HEAD = """# Operation types
 
-Written by `python -m esbench.operations.reference` from the declarations that validate the parameters. Names and
+Written from the declarations that validate the parameters (`make docs-reference`). Names and
 meanings are Rally's where Rally has them; [coming from Rally](../rally.md#operation-types) names the others. Unknown
 parameters are tolerated.
 
 - **Unit**: what a type counts, operations (ops) by default; throughput and target rates are in it. Target rates are in
   requests (ops/s) where the units of a request are not known before, as those of a reindex.
+- **Versions**: the first of Elasticsearch and of OpenSearch that have it; `-`: none.
 - **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
@@ -128,10 +129,8 @@ _VERSIONS = """
 
 Before a race, in `--dry-run` and in `validate-track --distribution=X`, each of these is looked for in your tasks. What
 the server does not know is *left out*, with a warning, where the operation does the same without it. Else the race
-is refused, and the error names the tasks and the versions.
-
-| part | Elasticsearch from | OpenSearch from | without it |
-|---|---|---|---|
+is refused, and the error names the tasks and the versions. In brackets: the first version of Elasticsearch, then of
+OpenSearch.
 """
 
 
@@ -152,7 +151,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
     yield _ASSERTIONS.rstrip("\n")
     for kind in types:
         yield f"\n## {kind.name}\n"
-        needs = f" Needs {kind.feature.versions}." if kind.feature else ""
+        needs = f" {_versions(kind.feature)}" if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
         variables = "" if kind.draws or administrative else " No variables."
         rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
@@ -169,8 +168,11 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
             yield from own
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
-    yield _VERSIONS.rstrip("\n")
-    yield from map(_part, PARTS)
+    yield _VERSIONS
+    parts = dict[str, list[str]]()
+    for part in PARTS:
+        parts.setdefault(f"{part.place}, {_without(part)}", []).append(_part(part))
+    yield from (f"- {kind}: {', '.join(names)}" for kind, names in parts.items())
 
 
 def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
@@ -186,10 +188,22 @@ def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
 def _part(part: VersionedPart) -> str:
     names = "searches" if part.types == ASKS else ", ".join(part.types)
     types = f" of {names}" if names else ""
+    return f"`{part.name}`{types} ({_spans(part)})"
+
+
+def _without(part: VersionedPart) -> str:
     values = ", ".join(f"`{value}`" for value in part.same)
-    without = "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
-    spans = f"{_span(part.elasticsearch, part.gone)} | {_span(part.opensearch, part.gone_opensearch)}"
-    return f"| {part.place} `{part.name}`{types} | {spans} | {without} |"
+    return "left out" if part.same == ANY else f"refused; {values} left out" if part.same else "refused"
+
+
+def _versions(feature: Feature) -> str:
+    return (
+        f"Versions: {_span(feature.elasticsearch, feature.gone)}; {_span(feature.opensearch, feature.gone_opensearch)}."
+    )
+
+
+def _spans(of: Feature | VersionedPart) -> str:
+    return f"{_span(of.elasticsearch, of.gone)}; {_span(of.opensearch, of.gone_opensearch)}"
 
 
 def _span(first: tuple[int, int] | None, gone: int | None) -> str:
@@ -212,8 +226,3 @@ def _default(parameter: Parameter) -> str:
     if value is None:
         return ""
     return f"; `{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-if __name__ == "__main__":
-    operations = builtin_operations()
-    print(reference([operations.get(name) for name in operations]), end="")
