@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from esbench.engine.catalog import load_catalog
+from esbench.features.node.catalog import load_catalog
 from esbench.record.home import esbench_home
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore, new_race_id

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import NodeOptions
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.base import EmbeddedOptions, NodeOptions
+from esbench.features.node.embedded import EmbeddedEngine
 from esbench.record.home import esbench_home
 
 INDEX = "orders"

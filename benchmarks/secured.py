@@ -29,7 +29,7 @@ from peer_tracks import order_ids, write_get_tracks
 from programs import ESBENCH, measure, need, race_command
 from tabulate import tabulate
 
-from esbench.engine.node import free_ports
+from esbench.features.node.node import free_ports
 from esbench.track.library import list_tracks
 
 DOCUMENTS, CLIENTS = 20_000, 16

@@ -17,6 +17,12 @@ PUBLISHERS = (
 SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
 # What races a track several times (`race --rounds`): a function of the context of the command, and of progress.
 ROUNDS = "esbench.features.duel.session_command:race_rounds"
+# Nodes of Elasticsearch and OpenSearch that esbench starts: a function of their options and the progress, to an Engine;
+# and one that returns the distributions. See esbench.engine.nodes.
+NODES = {
+    "engine": "esbench.features.node.embedded:EmbeddedEngine",
+    "catalog": "esbench.features.node.catalog:load_catalog",
+}
 # How workers send to a server, by the kind of the target: a function of the target, to a Sender.
 SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
 # What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.

@@ -347,14 +347,16 @@ class LazyCommand:
 class LazyGroup(EsbenchGroup):
     """A group whose commands are imported when they are run, not when they are listed.
 
-    `usual`: the command whose options are often given without a command.
+    `usual`: the command whose options are often given without a command, if there is one.
     """
 
-    def __init__(self, *, lazy: Mapping[str, LazyCommand], usual: str, **settings: Any) -> None:
+    def __init__(self, *, lazy: Mapping[str, LazyCommand], usual: str = "", **settings: Any) -> None:
         super().__init__(**settings)
         self._lazy, self._usual = lazy, usual
 
     def hint_of_option(self, name: str, ctx: click.Context) -> str | None:
+        if not self._usual:
+            return None
         command = self._lazy[self._usual].load()
         options = [option for param in command.get_params(ctx) for option in param.opts]
         is_its = name not in RALLY_OPTIONS and any(option.startswith(name) for option in options)

@@ -56,7 +56,7 @@ COMMANDS = {
     "store": LazyCommand("esbench.features.publish.store_command:store", "Store races as documents in a cluster."),
     "delete": LazyCommand("esbench.cli.delete:delete", "Delete races, or sessions with their races."),
     "completion": LazyCommand("esbench.cli.completion:completion", "Print a script for shells to complete commands."),
-    "stop": LazyCommand("esbench.cli.stop:stop", "End nodes that --keep-node left running."),
+    "stop": LazyCommand("esbench.features.node.stop_command:stop", "End nodes that --keep-node left running."),
 }
 
 

@@ -15,7 +15,7 @@ OF_FEATURES: Mapping[str, str] = {
     "scaled_float": _MAPPERS,
     "token_count": _MAPPERS,
 }
-# Each is a feature by itself: esbench/engine/catalog.yml says which nodes have it.
+# Each is a feature by itself: esbench/features/node/catalog.yml says which nodes have it.
 OF_SOME = frozenset(
     """
     aggregate_metric_double alias constant_keyword counted_keyword date_nanos dense_vector flat_object flattened

@@ -5,6 +5,7 @@ An engine never looks at tracks, never measures and never imports the load drive
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from esbench.units import format_bytes
 
 DEFAULT_NODE_USER = 64000
 DATABASES = {"mariadb": "mariadbd", "mysql": "mysqld"}  # distribution -> the program of its server
+LOG_FOLLOWS = "; the end of its log:"  # in the failure of a node
+SHARED = Path("/var/lib/esbench")  # used as root only
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,21 @@ class Endpoint:
 
     urls: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EmbeddedOptions:
+    """The nodes to run and their folders.
+
+    `environment` gives JAVA_HOME and PATH; `logs` is the race's folder of logs.
+    """
+
+    home: Path  # ESBENCH_HOME
+    race_id: str
+    logs: Path
+    node: NodeOptions = field(default_factory=NodeOptions)
+    keep_node: bool = False
+    offline: bool = False
+    java_options: tuple[str, ...] = ()  # of telemetry; `{logs}` is a node's folder of logs
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    shared: Path = SHARED  # as root: where nodes, servers and Javas live

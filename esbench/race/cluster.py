@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
 from esbench.cluster.options import Host, parse_hosts
 from esbench.cluster.replies import mapping
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.base import Endpoint
+from esbench.engine.base import EmbeddedOptions, Endpoint
 from esbench.engine.external import ExternalEngine
+from esbench.engine.nodes import Engine, new_engine
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.errors.reasons import WrongType
 from esbench.events.listeners import Listener
@@ -34,9 +35,6 @@ from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
 from esbench.track.features import finds_thai_words, lacked, needs_of, nodes_needed
-
-if TYPE_CHECKING:
-    from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -165,7 +163,7 @@ class RacedCluster(RaceTarget):
         progress: Progress,
         folder: RaceFolder,
         stack: ExitStack,
-        node: EmbeddedEngine | None = None,
+        node: Engine | None = None,
         name: str = DEFAULT_CLUSTER,
     ) -> None:
         self._options = options
@@ -173,7 +171,7 @@ class RacedCluster(RaceTarget):
         self._progress = progress
         self._folder = folder
         self._stack = stack
-        self._engine: EmbeddedEngine | ExternalEngine
+        self._engine: Engine | ExternalEngine
         self._endpoint: Endpoint | None = None
         self._hosts: tuple[Host, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
@@ -366,17 +364,13 @@ def watching(
         recording.warn(*telemetry.notes)
 
 
-def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> EmbeddedEngine:
+def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> Engine:
     """Return the engine that these options define, not started. UsageError for wrong options."""
-    from esbench.engine.embedded import EmbeddedEngine
-
-    return EmbeddedEngine(embedded_options(options, logs), progress)
+    return new_engine(embedded_options(options, logs), progress)
 
 
 def embedded_options(options: RaceOptions, logs: Path) -> EmbeddedOptions:
     """Return what these options say of a server that a race starts; `logs`: the race's folder of logs."""
-    from esbench.engine.embedded import EmbeddedOptions
-
     return EmbeddedOptions(
         home=options.home,
         race_id=options.race_id,

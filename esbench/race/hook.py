@@ -20,7 +20,7 @@ from esbench.record.parts import attribute_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from esbench.engine.embedded import EmbeddedEngine
+    from esbench.engine.nodes import Engine
     from esbench.events.progress import Progress
     from esbench.load.coordinator import Coordinator
     from esbench.load.messages import Stock, Target
@@ -97,7 +97,7 @@ class Hook(Listener):
     """
 
     pace: Pace = Pace()
-    node: EmbeddedEngine | None = None
+    node: Engine | None = None
     warnings: tuple[str, ...] = ()
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
@@ -125,7 +125,7 @@ class Hook(Listener):
 class SideHook(Hook):
     """The hook of one of several sides: its pace, and the node that all of them share, if they do."""
 
-    def __init__(self, pace: Pace, node: EmbeddedEngine | None = None) -> None:
+    def __init__(self, pace: Pace, node: Engine | None = None) -> None:
         self.pace, self.node = pace, node
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from esbench.cluster.addresses import resolve
 from esbench.engine.base import NodeOptions
+from esbench.engine.memory import heap_that_fits, memory_needed
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.load.assignment import connections, fullest_worker, highest_rate_per_s, per_request
 from esbench.load.messages import Stock
@@ -38,8 +39,6 @@ def check_workers(workers: int, cores: int | None = None) -> tuple[str, ...]:
 
 def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, available_bytes: int) -> None:
     """Raise a RaceError if this host has no memory for the nodes of all sides at once."""
-    from esbench.engine.embedded import heap_that_fits, memory_needed
-
     needed = sum(map(memory_needed, nodes))
     if needed <= available_bytes:
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.engine.nodes import Engine
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
 from esbench.load.launcher import Launcher, LocalLauncher
@@ -26,9 +26,6 @@ from esbench.record.model import CorpusFacts
 from esbench.record.secrets import secret_values
 from esbench.record.store import RaceFolder
 from esbench.tables import LAUNCHERS, SERVERS, load
-
-if TYPE_CHECKING:
-    from esbench.engine.embedded import EmbeddedEngine
 
 
 def hide_secrets(options: RaceOptions) -> RaceOptions:
@@ -57,7 +54,7 @@ def open_target(
     progress: Progress,
     folder: RaceFolder,
     stack: ExitStack,
-    node: EmbeddedEngine | None = None,
+    node: Engine | None = None,
 ) -> RaceTarget:
     """Return what the options race: any HTTP server, a SQL server, or a cluster of Elasticsearch or OpenSearch."""
     if options.any_server:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from file_server import FileServer, serve_files
 
-from esbench.engine.catalog import Artifact
-from esbench.engine.download import Downloader
 from esbench.errors import EngineError
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import Artifact
+from esbench.features.node.download import Downloader
 
 pytest.importorskip("jgo")
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from guarded import NODE, STUBBORN, is_alive, pids_in, plan_of, start_guard, wait_for
 
-from esbench.engine.java import Java
-from esbench.engine.node import Node, free_ports
-from esbench.engine.server import NodePlan, Server
+from esbench.features.node.java import Java
+from esbench.features.node.node import Node, free_ports
+from esbench.features.node.server import NodePlan, Server
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_node_that_ignores_sigterm_is_killed(folder: Path, tmp_path: Path) -> 
 def test_sigkill_of_the_asking_process_ends_the_group(folder: Path, tmp_path: Path) -> None:
     asking = (
         "import json, subprocess, sys, time\n"
-        "guard = subprocess.Popen([sys.executable, '-m', 'esbench.engine.guard'], stdin=subprocess.PIPE)\n"
+        "guard = subprocess.Popen([sys.executable, '-m', 'esbench.features.node.guard'], stdin=subprocess.PIPE)\n"
         f"guard.stdin.write(json.dumps({plan_of(folder, NODE, tmp_path / 'saved')!r}).encode() + b'\\n')\n"
         "guard.stdin.flush()\n"
         "time.sleep(600)\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from raw_server import serve
 
-from esbench.engine.ready import describe_nodes
 from esbench.errors import EngineError
+from esbench.features.node.ready import describe_nodes
 
 
 def test_processes_are_in_the_order_of_their_nodes_from_eleven_on_too() -> None:

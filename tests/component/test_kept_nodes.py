@@ -16,8 +16,8 @@ import pytest
 from guarded import STUBBORN, Keep, is_alive, keeping, wait_for
 
 from esbench.cli.main import run
-from esbench.engine.kept import KeptNode, KeptNodes
 from esbench.errors import EngineError, UsageError
+from esbench.features.node.kept import KeptNode, KeptNodes
 from esbench.record.locks import RaceLock
 
 RACE, ONE, TWO = (f"{name}-{os.getpid()}" for name in ("race", "one", "two"))  # as root, all homes share a folder
@@ -36,7 +36,7 @@ def keep_node(esbench_home: Path) -> Iterator[Keep]:
 
 def kill_guard(node: KeptNode) -> None:
     for process in psutil.process_iter(["cmdline"]):
-        if "esbench.engine.guard" in (process.info["cmdline"] or ()) and holds(process, node):
+        if "esbench.features.node.guard" in (process.info["cmdline"] or ()) and holds(process, node):
             process.kill()
             wait_for(lambda pid=process.pid: not is_alive(pid))
             return

@@ -13,8 +13,8 @@ from racing import Races
 
 from esbench.cluster.client import Cluster
 from esbench.engine.base import Endpoint
-from esbench.engine.embedded import EmbeddedEngine
 from esbench.events.progress import Progress
+from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace, SideHook
 from esbench.race.options import RaceOptions
 from esbench.race.race import run

@@ -18,7 +18,7 @@ from racing import TRACK, Outcome, Races, wait_until
 from raw_server import INFO, RawServer, Request, reply, serve
 from tunnels import TunnelProxy
 
-from esbench.engine.node import free_ports
+from esbench.features.node.node import free_ports
 from esbench.features.publish.grafana import TOKEN
 from esbench.null_server import NullServer
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from races import golden_race, keep
 
-from esbench.engine.folders import Folders
-from esbench.engine.kept import KeptNode, KeptNodes, start_of
+from esbench.features.node.folders import Folders
+from esbench.features.node.kept import KeptNode, KeptNodes, start_of
 
 NODE = """
 import pathlib, subprocess, sys, time
@@ -45,7 +45,7 @@ def plan_of(folder: Path, code: str, saved: Path, grace_s: float = 5.0) -> dict[
 
 def start_guard(plan: dict[str, Any]) -> subprocess.Popen[bytes]:
     guard = subprocess.Popen(
-        [sys.executable, "-m", "esbench.engine.guard"],
+        [sys.executable, "-m", "esbench.features.node.guard"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from guarded import is_alive
 
-from esbench.engine.folders import Folders
+from esbench.features.node.folders import Folders
 from esbench.null_server import NullServer
 
 VERSION = "7.17.29"

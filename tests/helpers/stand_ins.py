@@ -24,7 +24,7 @@ from raw_server import serve
 
 from esbench.cli.main import run
 from esbench.cluster.client import Cluster
-from esbench.engine.embedded import has_hybrid_cgroups
+from esbench.features.node.embedded import has_hybrid_cgroups
 from esbench.null_server import NullServer
 from esbench.null_server.versions import parse_version
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from esbench.cluster.client import Cluster
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.base import EmbeddedOptions
+from esbench.features.node.embedded import EmbeddedEngine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,8 +18,7 @@ import trustme
 from guarded import wait_for
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
-from esbench.engine.base import NodeOptions
-from esbench.engine.embedded import EmbeddedOptions
+from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.features.sql.engine import DatabaseEngine
 from esbench.features.sql.server import Database
 from esbench.record.answers import answers_of

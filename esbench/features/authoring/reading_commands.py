@@ -129,14 +129,14 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     The default version is that of the default embedded node.
     """
     from esbench.cli.values import parse_track_params
-    from esbench.engine.catalog import load_catalog
+    from esbench.engine.nodes import known_distributions
     from esbench.features.authoring.describe import product_and_version
     from esbench.track.library import find_track
     from esbench.track.rendering import RenderContext
 
     repository = track_repository_of(flags)
     track = find_track(flags["track"], flags["track_path"], repository.folder if repository else None)
-    product, version = product_and_version(flags["distribution"] or load_catalog().default)
+    product, version = product_and_version(flags["distribution"] or known_distributions().default)
     return track, RenderContext(
         params=parse_track_params(flags["track_params"], track),
         distribution=product,

@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
-from esbench.engine.catalog import load_catalog
+from esbench.engine.nodes import known_distributions
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.load.assignment import refuse_endless
 from esbench.model import Challenge, Corpus, Documents, Track
@@ -93,7 +93,7 @@ def _check_challenge(loaded: LoadedTrack, name: str) -> None:
 
 def _check_features(track: Track, challenge: Challenge, distribution: str) -> None:
     """Raise a LackedFeatureError if a distribution lacks what a challenge needs."""
-    catalog = load_catalog()
+    catalog = known_distributions()
     needs = needs_of(track, challenge)
     if distribution in catalog:
         has = catalog[distribution].features

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from esbench.engine.embedded import host_memory
+from esbench.engine.memory import host_memory
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
 from esbench.features.duel.slices import slicing

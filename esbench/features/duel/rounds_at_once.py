@@ -13,8 +13,8 @@ from functools import partial
 from statistics import fmean
 from typing import Protocol
 
-from esbench.engine.embedded import EmbeddedEngine
-from esbench.engine.guarded import LOG_FOLLOWS
+from esbench.engine.base import LOG_FOLLOWS
+from esbench.engine.nodes import Engine
 from esbench.errors import EsbenchError, RaceError
 from esbench.features.duel.duel_round import Round
 from esbench.features.duel.own_indices import has_prefixes
@@ -55,7 +55,7 @@ class DuelAtOnce(Duel):
         session = self._saved(self._as_it_stands(session).in_whole_rounds())
         shared = has_prefixes(self.sides.values()) and shares_a_node(self.sides.values(), restart_node=False)
         with Interrupts(), ExitStack() as stack:
-            node: EmbeddedEngine | None = None
+            node: Engine | None = None
             while (session := self._settled(session)).left:
                 number = session.left[0].round
                 if self.first is not None and number > self.first:
@@ -111,9 +111,7 @@ class DuelAtOnce(Duel):
         )
         return self._saved(replace(session, plan=kept, auto=False))
 
-    def _race_round(
-        self, session: RaceSession, number: int, node: EmbeddedEngine | None, began_s: float
-    ) -> RaceSession:
+    def _race_round(self, session: RaceSession, number: int, node: Engine | None, began_s: float) -> RaceSession:
         if session.before_round:
             self._prepare(session.before_round, "", number)
         for race in session.of_round(number):

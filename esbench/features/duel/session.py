@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import get_args
 
-from esbench.engine.embedded import EmbeddedEngine
+from esbench.engine.nodes import Engine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.race_order import Place, order, order_at_once
@@ -43,7 +43,7 @@ from esbench.record.sessions import (
 from esbench.record.store import RaceStore, new_race_id
 from esbench.units import format_duration
 
-Race = Callable[[RaceOptions, EmbeddedEngine | None, Pace | None], RaceRecord]
+Race = Callable[[RaceOptions, Engine | None, Pace | None], RaceRecord]
 
 
 def planned(
@@ -216,7 +216,7 @@ class Duel:
     sides: Mapping[str, RaceOptions]
     race: Race
     progress: Progress
-    node_of: Callable[[RaceOptions, Path, Progress], EmbeddedEngine] = embedded_engine
+    node_of: Callable[[RaceOptions, Path, Progress], Engine] = embedded_engine
 
     def run(self, session: RaceSession) -> RaceSession:
         """Run the remaining races and return the session, which is saved before and after each of them.
@@ -230,7 +230,7 @@ class Duel:
             session = replace(session, discarded=tuple(SessionRace(race.side) for race in session.discarded))
         self.store.save(session)
         with Interrupts(), ExitStack() as stack:
-            node: EmbeddedEngine | None = None
+            node: Engine | None = None
             for race in session.left:
                 place = place_text(session, race)
                 try:
@@ -258,7 +258,7 @@ class Duel:
         seconds = left_s(session)
         self.progress.say(place if seconds is None else f"{place}: {left_text(seconds)}")
 
-    def _start_node(self, session: RaceSession, stack: ExitStack, name: str = "") -> EmbeddedEngine:
+    def _start_node(self, session: RaceSession, stack: ExitStack, name: str = "") -> Engine:
         """Start a node that all sides share, until `stack` ends; its logs are in the folder `name`."""
         options = replace(next(iter(self.sides.values())), race_id=session.id)
         node = self.node_of(options, self.store.logs(session.id) / name, self.progress)
@@ -266,7 +266,7 @@ class Duel:
         node.start()
         return node
 
-    def _run(self, session: RaceSession, race: SessionRace, node: EmbeddedEngine | None) -> RaceSession:
+    def _run(self, session: RaceSession, race: SessionRace, node: Engine | None) -> RaceSession:
         began_s = time.monotonic()
         race = begun(session, race)
         if session.before_round:

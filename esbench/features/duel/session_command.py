@@ -21,7 +21,7 @@ from esbench.cli.publishing import check_publishing, followers, followers_of_sid
 from esbench.comparison.comparability import checked_keys
 from esbench.comparison.metrics import THROUGHPUT, min_effect
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
-from esbench.engine.embedded import EmbeddedEngine
+from esbench.engine.nodes import Engine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
@@ -352,7 +352,7 @@ class SessionCommand:
                 self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
                 return None
 
-    def _race(self, options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
+    def _race(self, options: RaceOptions, node: Engine | None, pace: Pace | None) -> RaceRecord:
         with followers(self._flags, self._progress) as others:
             return self._followed(self._progress, others, options, node, pace)
 
@@ -362,7 +362,7 @@ class SessionCommand:
         progress = dict(zip(sides, self._progress.of_sides(sides), strict=True))
         with followers_of_sides(self._flags, self._progress, progress) as others:
 
-            def race(options: RaceOptions, node: EmbeddedEngine | None, pace: Pace | None) -> RaceRecord:
+            def race(options: RaceOptions, node: Engine | None, pace: Pace | None) -> RaceRecord:
                 side = options.session.side if options.session else ""
                 return self._followed(progress[side], others[side], options, node, pace)
 
@@ -373,7 +373,7 @@ class SessionCommand:
         progress: FollowingProgress | Quiet,
         others: Sequence[Listener],
         options: RaceOptions,
-        node: EmbeddedEngine | None,
+        node: Engine | None,
         pace: Pace | None,
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""

@@ -156,10 +156,9 @@ def _word(param: click.Parameter, value: str) -> str:
 def _is_path(name: str, value: str) -> bool:
     """True if `value` of --distribution or --track-repository is a path, not a name or URL."""
     if name == "distribution":
-        from esbench.engine.catalog import load_catalog
-        from esbench.engine.unpacked import is_path
+        from esbench.engine.nodes import known_distributions
 
-        return value != "" and is_path(value, load_catalog())
+        return value != "" and known_distributions().is_path(value)
     if name == "track-repository":
         from esbench.track.repository import is_url
 

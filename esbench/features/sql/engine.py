@@ -14,15 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import DATABASES, Endpoint, check_heap
-from esbench.engine.embedded import EmbeddedOptions, host_memory, node_user, refuse_beyond_memory
-from esbench.engine.folders import Folders
-from esbench.engine.guard import end_group
-from esbench.engine.guarded import GuardedProcess
-from esbench.engine.node import free_ports
+from esbench.engine.base import DATABASES, EmbeddedOptions, Endpoint, check_heap
+from esbench.engine.memory import host_memory, refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
+from esbench.features.node.embedded import node_user
+from esbench.features.node.folders import Folders
+from esbench.features.node.guard import end_group
+from esbench.features.node.guarded import GuardedProcess
+from esbench.features.node.node import free_ports
 from esbench.record.secrets import redact
 from esbench.units import format_bytes
 

@@ -12,8 +12,7 @@ import click
 import pytest
 
 from esbench.cli.race_flags import parser, race_options
-from esbench.engine.base import NodeOptions
-from esbench.engine.embedded import EmbeddedOptions
+from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
 from esbench.race.options import RaceOptions

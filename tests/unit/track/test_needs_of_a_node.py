@@ -10,7 +10,7 @@ from track_files import write_track
 
 from esbench.cli.main import run
 from esbench.cluster.field_types import KNOWN, OF_FEATURES, OF_SOME
-from esbench.engine.catalog import load_catalog
+from esbench.features.node.catalog import load_catalog
 from esbench.operations.versions import PARTS
 
 TRACK = """\

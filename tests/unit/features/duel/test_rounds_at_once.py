@@ -12,12 +12,12 @@ from races import golden_race, keep
 
 from esbench.cluster.options import Host
 from esbench.engine.base import Endpoint
-from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.own_indices import with_prefixes
 from esbench.features.duel.rounds_at_once import DuelAtOnce, fits, round_text, seed_of
 from esbench.features.duel.session import planned, with_rounds
+from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
 from esbench.record.model import RaceRecord

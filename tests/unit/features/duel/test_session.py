@@ -12,7 +12,6 @@ from races import golden_race, keep
 
 from esbench.cluster.options import Host
 from esbench.engine.base import Endpoint
-from esbench.engine.embedded import EmbeddedEngine
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.session import (
@@ -25,6 +24,7 @@ from esbench.features.duel.session import (
     shares_a_node,
     with_rounds,
 )
+from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
 from esbench.record.model import RaceRecord

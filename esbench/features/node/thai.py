@@ -14,11 +14,11 @@ import zipfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from esbench.engine.catalog import Artifact
-from esbench.engine.download import Downloader
-from esbench.engine.folders import built_once
-from esbench.engine.server import Server
-from esbench.engine.unpacked import share_read_only
+from esbench.features.node.catalog import Artifact
+from esbench.features.node.download import Downloader
+from esbench.features.node.folders import built_once
+from esbench.features.node.server import Server
+from esbench.features.node.unpacked import share_read_only
 
 _RECIPE = 1  # raise it when this module makes another jar of the same artifacts
 _SERVICE = "META-INF/services/java.text.spi.BreakIteratorProvider"  # dates, numbers, sorting stay Java's own

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from esbench.engine.catalog import JavaNeeds, Wheel
-from esbench.engine.folders import built_once, is_open_to_all
 from esbench.errors import EngineError, UsageError
 from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import JavaNeeds, Wheel
+from esbench.features.node.folders import built_once, is_open_to_all
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.catalog import JavaNeeds, Wheel
-from esbench.engine.java import Java, choose_java, inspect_java, install_wheel, share_java
 from esbench.errors import EngineError, UsageError
+from esbench.features.node.catalog import JavaNeeds, Wheel
+from esbench.features.node.java import Java, choose_java, inspect_java, install_wheel, share_java
 
 WHEELS = (Wheel("17.0.9.2", 17, ("00" * 32,), frozenset({"jdk.net"})), Wheel("21.0.8.2", 21, ("00" * 32,)))
 

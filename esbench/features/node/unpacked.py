@@ -12,22 +12,21 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
-from esbench.engine.catalog import Artifact, Distribution, Module
-from esbench.engine.download import Downloader
-from esbench.engine.folders import built_once, is_open_to_all
-from esbench.engine.server import inspect_server
 from esbench.errors import FREE_SPACE, EngineError, UsageError
 from esbench.errors.user_paths import user_path
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import SUFFIXES, Artifact, Distribution, Module
+from esbench.features.node.download import Downloader
+from esbench.features.node.folders import built_once, is_open_to_all
+from esbench.features.node.server import inspect_server
 from esbench.model import leaves_folder
 from esbench.units import format_bytes
 
 RECIPE = 1  # raise it when this module assembles something else from the same catalog
-SUFFIXES = (".zip", ".tar.gz", ".tgz")
 GROWING = ("data", "logs")  # of a user's own server: no part of it
 
 
@@ -103,13 +102,6 @@ def _policy(module: Module) -> str:
     """Return the plugin-security.policy of a module, in the syntax of the Java security manager."""
     grants = "".join(f"  permission {grant};\n" for grant in module.grants)
     return f"grant {{\n{grants}}};\n"
-
-
-def is_path(distribution: str, catalog: Container[str]) -> bool:
-    """True if a --distribution is a file or folder. A name of the catalog wins over a folder of the same name."""
-    if "/" in distribution or distribution.lower().endswith(SUFFIXES):
-        return True
-    return distribution not in catalog and Path(distribution).is_dir()
 
 
 def open_local(distribution: str, servers: Path, progress: Progress, *, for_all_users: bool) -> Path:

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import msgspec
 
-from esbench.engine.folders import Folders
-from esbench.engine.guard import clean_up, end_group
-from esbench.engine.guarded import GRACE_S, GUARD_PATIENCE_S
 from esbench.errors import EngineError, UsageError, did_you_mean
+from esbench.features.node.folders import Folders
+from esbench.features.node.guard import clean_up, end_group
+from esbench.features.node.guarded import GRACE_S, GUARD_PATIENCE_S
 from esbench.record.host import process_fields
 from esbench.record.locks import is_held, is_running
 from esbench.record.private import private_folder

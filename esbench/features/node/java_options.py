@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from esbench.engine.java import Java, run_silently
-from esbench.engine.server import NodePlan, Server
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
+from esbench.features.node.java import Java, run_silently
+from esbench.features.node.server import NodePlan, Server
 from esbench.record.private import open_private
 from esbench.record.secrets import Redactor
 

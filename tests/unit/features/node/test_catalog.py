@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from esbench.engine.catalog import Catalog, JavaNeeds, load_catalog, parse_catalog, version_number
 from esbench.errors import EngineError, UsageError
+from esbench.features.node.catalog import Catalog, JavaNeeds, load_catalog, parse_catalog, version_number
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.java import Java
-from esbench.engine.java_options import (
+from esbench.errors import EngineError, UsageError
+from esbench.features.node.java import Java
+from esbench.features.node.java_options import (
     JVM_OPTIONS,
     check_jvm_options,
     check_options,
@@ -17,8 +18,7 @@ from esbench.engine.java_options import (
     without_replaced,
     without_secrets,
 )
-from esbench.engine.server import NodePlan, Server
-from esbench.errors import EngineError, UsageError
+from esbench.features.node.server import NodePlan, Server
 
 FIVE = """# heap
 -Xms2g

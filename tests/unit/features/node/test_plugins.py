@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from plugins import DESCRIPTOR, descriptor, plugin_archive, stating_sizes, write_zip
 
-from esbench.engine.plugins import read_plugins, with_plugins
-from esbench.engine.server import Server, inspect_server
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.node.plugins import read_plugins, with_plugins
+from esbench.features.node.server import Server, inspect_server
 
 
 def make_server(home: Path) -> Server:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from esbench.cluster.dialect import flat
-from esbench.engine.catalog import version_number
-from esbench.engine.java import Java
 from esbench.errors import EngineError, UsageError
+from esbench.features.node.catalog import version_number
+from esbench.features.node.java import Java
 
 _OURS = re.compile(r"cluster\.name|cluster\.initial_.+|node\.name|(?:path|network|http|transport|discovery)(?:\..+)?")
 

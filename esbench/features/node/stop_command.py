@@ -22,7 +22,7 @@ def stop(names: tuple[str, ...], every: bool) -> int:
 
     NODE is the id of the race that kept it, the beginning of that id, or 'last'; RACE/node-0 is one of several nodes.
     """
-    from esbench.engine.kept import KeptNodes
+    from esbench.features.node.kept import KeptNodes
 
     if bool(names) == every:
         what = "--all names all of them" if names else "which node?"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.embedded import has_hybrid_cgroups, local_features
-from esbench.engine.java import Java
-from esbench.engine.server import (
+from esbench.errors import EngineError, UsageError
+from esbench.features.node.embedded import has_hybrid_cgroups, local_features
+from esbench.features.node.java import Java
+from esbench.features.node.server import (
     NodePlan,
     Server,
     checked_settings,
@@ -17,7 +18,6 @@ from esbench.engine.server import (
     node_environment,
     node_settings,
 )
-from esbench.errors import EngineError, UsageError
 
 TWO = (NodePlan("node-0", 20001, 20002, Path("/n/0")), NodePlan("node-1", 20003, 20004, Path("/n/1")))
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from plugins import plugin_archive
 
-from esbench.engine.base import NodeOptions
-from esbench.engine.catalog import Artifact, load_catalog
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions, refuse_beyond_memory
+from esbench.engine.base import EmbeddedOptions, NodeOptions
+from esbench.engine.memory import refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
+from esbench.features.node.catalog import Artifact, load_catalog
+from esbench.features.node.embedded import EmbeddedEngine
 
 
 def make_java(home: Path, *, thai: bool) -> Path:

@@ -13,6 +13,8 @@ import yaml
 
 from esbench.errors import EngineError, UsageError, did_you_mean
 
+SUFFIXES = (".zip", ".tar.gz", ".tgz")  # of an archive of a server
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -139,6 +141,12 @@ class Catalog(Mapping[str, Distribution]):
 
     def __len__(self) -> int:
         return len(self.distributions)
+
+    def is_path(self, distribution: str) -> bool:
+        """True if a --distribution is a file or folder. A name of the catalog wins over a folder of the same name."""
+        if "/" in distribution or distribution.lower().endswith(SUFFIXES):
+            return True
+        return distribution not in self and Path(distribution).is_dir()
 
     def resolve(self, name: str) -> Distribution:
         """Return the distribution of a name or a bare version (`7.5.2`). UsageError with a did-you-mean if unknown."""

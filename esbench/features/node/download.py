@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esbench.engine.catalog import Artifact
-from esbench.engine.folders import disk_errors, locked, open_folder
 from esbench.errors import EngineError, hint_to_install
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import Artifact
+from esbench.features.node.folders import disk_errors, locked, open_folder
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.base import NodeOptions
-from esbench.engine.embedded import EmbeddedEngine, EmbeddedOptions
+from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.errors import UsageError
+from esbench.features.node.embedded import EmbeddedEngine
 from esbench.features.sql.engine import DatabaseEngine
 
 

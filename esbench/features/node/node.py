@@ -10,11 +10,11 @@ from pathlib import Path
 
 import yaml
 
-from esbench.engine.guarded import GuardedProcess
-from esbench.engine.java import Java
-from esbench.engine.java_options import rewrite_jvm_options, without_replaced, without_secrets
-from esbench.engine.server import NodePlan, Server, node_command, node_environment
 from esbench.errors import EngineError
+from esbench.features.node.guarded import GuardedProcess
+from esbench.features.node.java import Java
+from esbench.features.node.java_options import rewrite_jvm_options, without_replaced, without_secrets
+from esbench.features.node.server import NodePlan, Server, node_command, node_environment
 from esbench.record.secrets import Redactor, secret_values
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from plugins import write_zip
 
-from esbench.engine.catalog import Artifact
-from esbench.engine.download import Downloader
-from esbench.engine.server import Server
-from esbench.engine.thai import icu_options, is_made, make_icu
 from esbench.errors import EngineError
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import Artifact
+from esbench.features.node.download import Downloader
+from esbench.features.node.server import Server
+from esbench.features.node.thai import icu_options, is_made, make_icu
 
 SERVICE = "META-INF/services/java.text.spi.BreakIteratorProvider"
 JARS = {

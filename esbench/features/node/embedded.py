@@ -7,54 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import DEFAULT_NODE_USER, Endpoint, NodeOptions, check_heap
-from esbench.engine.catalog import Distribution, Wheel, load_catalog
-from esbench.engine.download import Downloader, is_downloaded
-from esbench.engine.folders import SHARED, Folders
-from esbench.engine.java import Java, choose_java, install_wheel, share_java
-from esbench.engine.java_options import JVM_OPTIONS, check_jvm_options, check_options
-from esbench.engine.kept import KeptNode, KeptNodes, start_of
-from esbench.engine.node import Node, free_ports
-from esbench.engine.plugins import read_plugins, with_plugins
-from esbench.engine.ready import NodeProcess, describe_nodes, wait_until_ready
-from esbench.engine.server import NodePlan, Server, checked_settings, inspect_server, node_settings
-from esbench.engine.thai import icu_options, is_made, make_icu
-from esbench.engine.unpacked import assemble, is_assembled, is_path, open_local
+from esbench.engine.base import DEFAULT_NODE_USER, EmbeddedOptions, Endpoint, NodeOptions, check_heap
+from esbench.engine.memory import LEAST_HEAP_BYTES, host_memory, refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.node.catalog import Distribution, Wheel, load_catalog
+from esbench.features.node.download import Downloader, is_downloaded
+from esbench.features.node.folders import Folders
+from esbench.features.node.java import Java, choose_java, install_wheel, share_java
+from esbench.features.node.java_options import JVM_OPTIONS, check_jvm_options, check_options
+from esbench.features.node.kept import KeptNode, KeptNodes, start_of
+from esbench.features.node.node import Node, free_ports
+from esbench.features.node.plugins import read_plugins, with_plugins
+from esbench.features.node.ready import NodeProcess, describe_nodes, wait_until_ready
+from esbench.features.node.server import NodePlan, Server, checked_settings, inspect_server, node_settings
+from esbench.features.node.thai import icu_options, is_made, make_icu
+from esbench.features.node.unpacked import assemble, is_assembled, open_local
 from esbench.record.model import time_text
 from esbench.record.secrets import Redactor, redact
-from esbench.units import format_bytes
 
 START_TIMEOUT_S = 180.0
-_LEAST_HEAP_BYTES = 64 << 20
-_BESIDES_HEAP_BYTES = 200 << 20  # of a node's Java
 _THAI_AMONG_OTHERS = "language-analyzers"  # the feature
 _GIVEN = ("node_settings", "jvm_options", "node_plugins")  # what may keep a node from starting
-
-
-@dataclass(frozen=True)
-class EmbeddedOptions:
-    """The nodes to run and their folders.
-
-    `environment` gives JAVA_HOME and PATH; `logs` is the race's folder of logs.
-    """
-
-    home: Path  # ESBENCH_HOME
-    race_id: str
-    logs: Path
-    node: NodeOptions = field(default_factory=NodeOptions)
-    keep_node: bool = False
-    offline: bool = False
-    java_options: tuple[str, ...] = ()  # of telemetry; `{logs}` is a node's folder of logs
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
-    shared: Path = SHARED  # as root: where nodes, servers and Javas live
 
 
 class EmbeddedEngine:
@@ -71,11 +50,11 @@ class EmbeddedEngine:
         self._folders = Folders.of(options.home, options.shared)
         self._distribution: Distribution | None = None
         name = options.node.distribution or self._catalog.default
-        if not is_path(name, self._catalog):
+        if not self._catalog.is_path(name):
             self._distribution = self._catalog.resolve(name)
         if options.node.nodes < 1:
             raise UsageError(f"--nodes must be at least 1, not {options.node.nodes}")
-        check_heap(options.node.heap_bytes, _LEAST_HEAP_BYTES)
+        check_heap(options.node.heap_bytes, LEAST_HEAP_BYTES)
         self._settings = checked_settings(options.node.node_settings)
         check_jvm_options(options.node.jvm_options)
         self._plugins = read_plugins(options.node.node_plugins)
@@ -381,41 +360,6 @@ class EmbeddedEngine:
             group=leader,
             processes={pid: start_of(pid) for pid in (leader, process.pid)},
         )
-
-
-def refuse_beyond_memory(node: NodeOptions, total_bytes: int, available_bytes: int) -> None:
-    """Raise an EngineError for nodes that need more memory than is available on a host that has `total_bytes`."""
-    needed = memory_needed(node)
-    if needed <= available_bytes:
-        return
-    asked = "a node" if node.nodes == 1 else f"{node.nodes} nodes"
-    what = f"{asked} with {format_bytes(node.heap_bytes)} of heap need{'s' * (node.nodes == 1)} {format_bytes(needed)}"
-    memory = f"{format_bytes(available_bytes)} of this host's {format_bytes(total_bytes)} of memory are available"
-    fitting = available_bytes // (node.heap_bytes + _BESIDES_HEAP_BYTES)
-    heap = heap_that_fits(available_bytes, node.nodes)
-    ways = [f"--nodes={fitting}"] * (fitting > 0) + ([f"--heap={heap >> 20}m"] if heap else [])
-    others = "" if needed > total_bytes else "end what else runs, such as nodes that were kept"
-    hint = " or ".join(ways) + (" fits" if ways else "")
-    raise EngineError(f"{what}, and {memory}", hint="; ".join(filter(None, (hint, others))))
-
-
-def memory_needed(node: NodeOptions) -> int:
-    """Return the bytes of memory that the nodes of these options need."""
-    return node.nodes * (node.heap_bytes + _BESIDES_HEAP_BYTES)
-
-
-def heap_that_fits(available_bytes: int, nodes: int) -> int | None:
-    """Return the largest heap with which that number of nodes fits: bytes, whole MB; None if no node runs with it."""
-    heap_bytes = ((available_bytes // nodes - _BESIDES_HEAP_BYTES) >> 20) << 20
-    return heap_bytes if heap_bytes >= _LEAST_HEAP_BYTES else None
-
-
-def host_memory() -> tuple[int, int]:
-    """Return this host's memory, and the part of it that is available, in bytes."""
-    import psutil
-
-    memory = psutil.virtual_memory()
-    return memory.total, memory.available
 
 
 def node_user(node: NodeOptions) -> int | None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from esbench.engine.folders import built_once
-from esbench.engine.server import Server, inspect_server
-from esbench.engine.unpacked import GROWING, check_room, files_of, share_read_only
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
+from esbench.features.node.folders import built_once
+from esbench.features.node.server import Server, inspect_server
+from esbench.features.node.unpacked import GROWING, check_room, files_of, share_read_only
 from esbench.model import leaves_folder
 
 _FLAG = "--node-plugins"

@@ -12,16 +12,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from esbench.engine.folders import disk_errors, open_folder
-from esbench.engine.guard import KILL_PATIENCE_S
+from esbench.engine.base import LOG_FOLLOWS
 from esbench.errors import EngineError
+from esbench.features.node.folders import disk_errors, open_folder
+from esbench.features.node.guard import KILL_PATIENCE_S
 from esbench.record.host import has_ended
 from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 GUARD_PATIENCE_S = GRACE_S + KILL_PATIENCE_S + 40.0  # the rest is for saving logs and removing the data
-LOG_FOLLOWS = "; the end of its log:"
 _GUARD_SEES_S = 2.0  # that a node has died
 
 
@@ -78,7 +78,7 @@ class GuardedProcess:
             "grace_s": GRACE_S,
         }
         self._guard = subprocess.Popen(
-            [sys.executable, "-P", "-m", "esbench.engine.guard"],
+            [sys.executable, "-P", "-m", "esbench.features.node.guard"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -1,7 +1,7 @@
 """The guard of one node: a process that starts the node, and ends it when the process that asked for it is gone.
 
-Run as `python -m esbench.engine.guard`; imports nothing but the standard library. Its standard input is a pipe whose
-other end only the asking process holds:
+Run as `python -m esbench.features.node.guard`; imports nothing but the standard library. Its standard input is a pipe
+whose other end only the asking process holds:
 
 - the first line is the plan, JSON: command, environment, folder, console, user, logs, kept, grace_s;
 - the line `release` lets the node live on; its folder, and the file `kept`, whose lock shows that the guard lives,
