@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.errors.json_faults import json_fault
+from esbench.errors.json_faults import json_fault, read_json
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
 from esbench.numbers import read_number, whole_of
@@ -287,13 +287,8 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     elif not text.startswith(tuple(opening)) or _IPV6.match(text):
         return None
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=partial(_object, where=source),
-            parse_int=read_number,
-            parse_float=read_number,
-        )
-    except ValueError:
+        return read_json(text, partial(_object, where=source))
+    except (ValueError, RecursionError):
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
         may_be_secret = fault.what.endswith(" is not a value") and ("@" in text or HIDDEN in Redactor()(text))

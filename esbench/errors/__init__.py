@@ -125,7 +125,7 @@ def closest(word: str, names: Iterable[str]) -> str | None:
 
 def _first_number(text: str) -> str:
     """Return the digits in front of the first dot of a version; "" of a text without a version."""
-    version = re.search(r"(\d+)\.\d", text)
+    version = re.search(r"(\d{1,9})\.\d", text)
     return version[1] if version else ""
 
 

@@ -5,8 +5,11 @@ Python's parser reads JSON; its error messages are not shown, since wording and 
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from esbench.numbers import TOO_LARGE, read_number
 
@@ -14,10 +17,12 @@ EMPTY = "it is empty"
 NO_VALUE = "a value is missing"
 COMMENT = "a comment"
 SINGLE_QUOTES = "text stands in single quotes"
+HALF = "half a character (a surrogate without its other half)"
 _REMEDIES = {
     NO_VALUE: "write one, or null",
     COMMENT: "JSON has none: remove it",
     SINGLE_QUOTES: 'write "..."',
+    HALF: "write the character itself",
     "a comma is missing": "write a comma between two values",
     "a colon is missing": 'write "key": value',
     "a key is missing": 'write "key": value',
@@ -37,6 +42,7 @@ _PUNCTUATION = "{}[],:"
 _TOKENS = re.compile(
     r'[][{},:/#]|"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*(?P<end>")?|[^][{},:/#" \t\n\r]+'
 )
+_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|\\u[dD][c-fC-F]")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 
 
@@ -56,6 +62,18 @@ class JsonFault:
 
     def __str__(self) -> str:
         return f"{self.what}, line {self.line} column {self.column + 1}"
+
+
+def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Return the value of a JSON text; `pairs` makes an object of its members.
+
+    Raises ValueError for other text, and also for NaN, a number that no float holds and half a character;
+    RecursionError for what is nested too deeply.
+    """
+    number = read_number  # refuses NaN and Infinity, too, which Python's parser takes for numbers
+    value = json.loads(text, object_pairs_hook=pairs, parse_constant=number, parse_int=number, parse_float=number)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def json_fault(text: str | bytes) -> JsonFault:
@@ -97,7 +115,8 @@ class _Reader:
         if self._open:
             what = f"it ends too early, and does not close the {self._opener}"
             return self._fault(what, end, f"write {_CLOSERS[self._opener]}", self._open[-1])
-        return self._fault("it cannot be read", 0)
+        half = _HALF.search(self._text)
+        return self._fault(HALF, half.start()) if half else self._fault("it is nested too deeply", 0)
 
     def _fault(self, what: str, offset: int, hint: str = "", opener: int | None = None) -> JsonFault:
         """Return the fault at an offset; `opener` is the offset of the bracket that the message refers to."""

@@ -6,7 +6,6 @@ its version 1.2: dates stay text, and only true and false are booleans.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 import yaml
 
 from esbench.errors import EsbenchError, TrackError, UsageError
-from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault
+from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault, read_json
 from esbench.numbers import read_number
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
@@ -205,18 +204,13 @@ def parse(rendered: Rendered, *, last_wins: bool = False) -> DocumentNode:
 
 def _parse_json(rendered: Rendered) -> Any:
     try:
-        return json.loads(rendered.text, parse_constant=_no_constant, parse_int=read_number, parse_float=read_number)
+        return read_json(rendered.text)
     except ValueError:
         fault = json_fault(rendered.text)
     what, hint = fault.what, _TEMPLATE_REMEDIES.get(fault.what, fault.hint)
     if fault.opened is not None:
         what += f" of {rendered.location(*fault.opened)}"
     raise _syntax_error(rendered, f"not valid JSON: {what}", fault.line, fault.column, hint)
-
-
-def _no_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python's parser takes for numbers."""
-    raise ValueError(name)
 
 
 def _parse_yaml(rendered: Rendered, loader: type[_Yaml]) -> Any:

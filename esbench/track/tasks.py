@@ -126,12 +126,13 @@ class TaskBuilder:
     def _check(self, node: DocumentNode, operation: Operation) -> None:
         label = f'operation "{operation.name}"'
         kind = kind_of(operation)
-        declared = (*self.variables, *operation.variables)
-        known = {variable.name for variable in declared} | {*kind.names(operation.params)}
         try:
+            kind.check(operation.params, "")
             used = tuple(templates.variables_in(operation.params))
         except EsbenchError as error:
-            raise node.failed(error) from None
+            raise _named_in(node, error).failed(error) from None
+        declared = (*self.variables, *operation.variables)
+        known = {variable.name for variable in declared} | {*kind.names(operation.params)}
         for slot in used:
             if slot not in known:
                 node.fail(f"{label} uses the undeclared variable $[[{slot}]]", did_you_mean(slot, known))
@@ -141,11 +142,6 @@ class TaskBuilder:
                     node[key].fail(f'unknown key "{key}" in {label}', f'it has no effect; did you mean "{meant}"?')
         if not operation.python:
             self._check_corpora(node, operation)
-        try:
-            kind.check(operation.params, "")
-        except EsbenchError as error:
-            raise _named_in(node, error).failed(error) from None
-        if not operation.python:
             for fault in kind.tolerated(operation.params):
                 with self.faults.leniently():
                     raise _named_in(node, fault).failed(fault)

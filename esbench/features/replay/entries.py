@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
 from esbench.errors.json_faults import json_fault
 from esbench.numbers import read_number
@@ -80,7 +80,7 @@ def read_stamp(text: str) -> Stamp:
 def read_json(text: str) -> Any:
     """Return a JSON value. Raises CutLineError if its end is missing, BadLineError for what is no JSON."""
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_int=read_number, parse_float=read_number)
+        return json.loads(text, parse_constant=read_number, parse_int=read_number, parse_float=read_number)
     except RecursionError:
         raise BadLineError("its JSON is nested too deep") from None
     except ValueError:
@@ -119,7 +119,3 @@ def hits_of(text: str) -> int | None:
     """Return the hits of a slow log's `12 hits`, `10000+ hits`, or `12` before 7.0; None if they were not counted."""
     found = _HITS.fullmatch(text)
     return int(found[1]) if found and len(found[1]) < 20 else None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -332,3 +332,9 @@ def test_texts_with_slashes_stay_texts(tmp_path: Path, template: str) -> None:
 @pytest.mark.parametrize("value", ["current build: 5 clients", "a : b : c", "at 10:00", "x:  y"])
 def test_user_tags_keep_their_blanks(value: str) -> None:
     assert parse_tags(f"note: {value} , n: 1") == {"note": value, "n": "1"}
+
+
+@pytest.mark.parametrize("text", ['{"a":' + "[" * 100_000 + "]" * 100_000 + "}", '{"a": "\\ud83d"}', '{"a": NaN}'])
+def test_json_that_cannot_be_kept_is_wrong_usage(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^where: not valid JSON at column "):
+        parse_mapping(text, "where")

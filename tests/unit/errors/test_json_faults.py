@@ -7,7 +7,9 @@ import random
 
 import pytest
 
-from esbench.errors.json_faults import json_fault
+from esbench.errors.json_faults import HALF, json_fault, read_json
+
+NO_FAULT = "it is nested too deeply"  # what is said of a text whose grammar is right
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,26 @@ def test_whatever_python_refuses_has_a_fault_and_nothing_else_has() -> None:
             json.loads(mutated)
         except json.JSONDecodeError:
             refused += 1
-            assert what != "it cannot be read", mutated
+            assert what != NO_FAULT, mutated
         else:
-            assert what == "it cannot be read", mutated
+            assert what == NO_FAULT, mutated
     assert 1_000 < refused < 5_000
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud83d"}', '["x\\ude00"]', '{"\\ud83d\\ud83d\\ude00": 1}', '"\ud83d"'])
+def test_half_a_character_is_a_fault(text: str) -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        read_json(text)
+    fault = json_fault(text)
+    assert (fault.what, fault.hint) == (HALF, "write the character itself")
+    assert text[fault.column :].startswith(("\\ud83d", "\\ude00", "\ud83d"))
+
+
+@pytest.mark.parametrize("text", ["NaN", "[-Infinity]", "1e999", "9" * 5000])
+def test_what_python_reads_beyond_json_is_no_value(text: str) -> None:
+    with pytest.raises(ValueError, match="too large"):
+        read_json(text)
+
+
+def test_whole_characters_are_read_with_and_without_escapes() -> None:
+    assert read_json('["\\ud83d\\ude00", "\U0001f600", 1]', list) == ["\U0001f600", "\U0001f600", 1]

@@ -210,3 +210,10 @@ def test_a_number_that_no_float_holds_is_refused_with_its_line(tmp_path: Path, n
         return
     with pytest.raises(TrackError, match=rf"track\{suffix}:2: not valid (YAML|JSON): a number is too large"):
         load(write_track(tmp_path, f'{{"description": "a",\n"version": {number}}}', suffix))
+
+
+@pytest.mark.parametrize("requests", ["5", "[{register: [{a: b}]}]", "[{register: 5, once: [1]}]", "[[]]", "{a: b}"])
+def test_requests_of_another_form_are_refused_with_their_place(tmp_path: Path, requests: str) -> None:
+    schedule = f"schedule: [{{operation: {{operation-type: http-requests, requests: {requests}}}}}]\n"
+    with pytest.raises(TrackError, match=r"track.yml:\d+: "):
+        load(write_track(tmp_path, f"indices: []\n{schedule}"))
