@@ -41,6 +41,7 @@ _OTHER_COMMANDS = {
     },
     "capacity.md": {"--port", "--script"},  # of the null server
     "ci.md": {"--depth", "--detach"},  # of git
+    "quickstart.md": {"--no-index", "--wheel-dir"},  # of pip
     "from-other-tools.md": {"--latency", "--timeout", "--redline-test"},
 }
 
