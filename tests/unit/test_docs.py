@@ -69,6 +69,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{page_id(page)}: {link}"
 
 
+def test_the_readme_is_read_in_minutes() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 600
+
+
 def links(page: Path) -> set[Path]:
     return {(page.parent / link).resolve() for link in re.findall(r"\]\(([^)#]+\.md)", page.read_text())}
 
