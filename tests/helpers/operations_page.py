@@ -25,7 +25,7 @@ parameters are tolerated.
 - **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
-- **In brackets** after a parameter: its type, the values that it may have, and its default.
+- **Bold** parameters are mandatory. In brackets: type, values, default.
 """
 _COMMON_HEAD = """
 ## Parameters of every type
@@ -156,9 +156,7 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
         variables = "" if kind.draws or administrative else " No variables."
         rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
         also = [
-            f"`{parameter}`" + (" (mandatory)" if declared.required else "")
-            for parameter, declared in kind.parameters.items()
-            if rows[parameter] in shared
+            _named(parameter, declared) for parameter, declared in kind.parameters.items() if rows[parameter] in shared
         ]
         common = f" Shared: {', '.join(also)}." if also else ""
         unit = "" if kind.unit == "ops" else f" Unit: {kind.unit}."
@@ -216,13 +214,15 @@ def _span(first: tuple[int, int] | None, gone: int | None) -> str:
 def _row(name: str, parameter: Parameter) -> str:
     kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    return f"- `{name}` ({kinds}{choices}{_default(parameter)}): {parameter.doc}"
+    return f"- {_named(name, parameter)} ({kinds}{choices}{_default(parameter)}): {parameter.doc}"
+
+
+def _named(name: str, parameter: Parameter) -> str:
+    return f"**`{name}`**" if parameter.required else f"`{name}`"
 
 
 def _default(parameter: Parameter) -> str:
-    if parameter.required:
-        return "; **mandatory**"
     value = parameter.default
-    if value is None:
+    if parameter.required or value is None:
         return ""
     return f"; `{str(value).lower() if isinstance(value, bool) else value}`"

@@ -1,4 +1,4 @@
-"""What pages of docs/reference have of declarations: options of commands, operation types, reasons, parameters.
+"""What pages of docs/reference have of declarations: options, operation types, reasons, parameters, names of Rally.
 
 python tests/helpers/reference.py (make docs-reference) writes it again.
 
@@ -17,6 +17,7 @@ import click
 from documented import ROOT
 from operations_page import reference
 
+from esbench.cli.command import RALLY_COMMANDS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.cli.option import Group, Option
 from esbench.comparison.reasons import OF_THESE_CLUSTERS, REASONS, Reason
@@ -149,10 +150,23 @@ def with_parameters(page: str) -> str:
     return page[: page.index("\n- `", page.index("\n## Parameters\n")) + 1] + rows
 
 
+def with_replacements(page: str) -> str:
+    """Return the page with the options and commands of Rally that esbench does not have."""
+    for kind, replaced in (("options", RALLY_OPTIONS), ("commands", RALLY_COMMANDS)):
+        names = dict[str, list[str]]()
+        for name, replacement in replaced.items():
+            names.setdefault(replacement, []).append(f"`{name}`")
+        rows = "".join(f"- {', '.join(alike)}: {replacement}\n" for replacement, alike in names.items())
+        before, start, rest = page.partition(f"<!-- {kind} -->\n")
+        page = f"{before}{start}{rows}{rest[rest.index('<!-- end -->') :]}"
+    return page
+
+
 WRITTEN: Mapping[str, Callable[[str], str]] = {
     "command-line.md": with_options,
     "comparison.md": with_reasons,
     "operations.md": with_operations,
+    "rally-names.md": with_replacements,
     "telemetry.md": with_parameters,
 }
 

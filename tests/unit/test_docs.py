@@ -15,7 +15,7 @@ import yaml
 from documented import BASH, PAGES, ROOT, blocks, cli_commands, commands, page_id, usages
 from reference import WRITTEN
 
-from esbench.cli.command import OSB_OPTIONS, RALLY_COMMANDS, RALLY_OPTIONS
+from esbench.cli.command import OSB_OPTIONS, RALLY_OPTIONS
 from esbench.cli.main import esbench
 from esbench.cluster.field_types import VECTORS
 from esbench.features.node.catalog import load_catalog
@@ -150,12 +150,6 @@ def test_the_reference_of_the_command_line_names_every_option_and_command() -> N
     text = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     assert {option for option in OPTIONS if option.startswith("--") and option not in text} == set()
     assert {name for name in COMMANDS if name not in text} == set()
-
-
-def test_every_option_and_command_of_rally_has_its_replacement() -> None:
-    text = (ROOT / "docs" / "reference" / "rally-names.md").read_text()
-    for name, replacement in {**RALLY_OPTIONS, **RALLY_COMMANDS}.items():
-        assert f"| `{name}` | {replacement} |" in text
 
 
 def test_operation_types_in_examples_exist() -> None:

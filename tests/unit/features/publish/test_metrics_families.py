@@ -238,7 +238,7 @@ def test_every_metric_is_documented(following: FollowedRace) -> None:
         "get"
     }
     page = (Path(__file__).parents[4] / "docs" / "reference" / "export.md").read_text()
-    rows = dict(re.findall(r"^\| `(esbench_\w+)` \| (\w+)", page, re.MULTILINE))
+    rows = dict(re.findall(r"^- `(esbench_\w+)` \((\w+)", page, re.MULTILINE))
     telemetry = [rows.pop(name) for name in list(rows) if "GROUP_FIGURE" in name]
     served = {
         family.name + {"counter": "_total", "info": "_info"}.get(family.type, ""): family.type.replace("info", "gauge")
