@@ -39,7 +39,7 @@ _KINDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "
 _SHARED_HEAD = """
 ## Shared parameters
 
-A type that names one of these under *Shared* has it as described here.
+Types name them under *Shared*.
 """
 _ASSERTIONS = """
 ## Assertions
@@ -141,29 +141,33 @@ def reference(types: Sequence[OperationType]) -> str:
 
 def _lines(types: Sequence[OperationType]) -> Iterator[str]:
     shared = _shared_rows(types)
+    several = [name for name, count in Counter(row.partition(" ")[0] for row in shared).items() if count > 1]
     yield _HEAD.rstrip("\n")
     yield _COMMON_HEAD.rstrip("\n")
     yield ""
-    yield from (_row(name, parameter) for name, parameter in COMMON.items())
+    yield from (f"- {_row(name, parameter)}" for name, parameter in COMMON.items())
     yield _SHARED_HEAD.rstrip("\n")
     yield ""
-    yield from sorted(shared)
+    yield from (f"- {row}" for row in sorted(shared))
     yield _ASSERTIONS.rstrip("\n")
     for kind in types:
         yield f"\n## {kind.name}\n"
         needs = f" {_versions(kind.feature)}" if kind.feature else ""
         administrative = " Administrative." if kind.traits.administrative else ""
         variables = "" if kind.draws or administrative else " No variables."
-        rows = {parameter: _row(parameter, declared) for parameter, declared in kind.parameters.items()}
         also = [
-            _named(parameter, declared) for parameter, declared in kind.parameters.items() if rows[parameter] in shared
+            _named(name, declared) + (f" ({_kinds(declared)})" if f"`{name}`" in several else "")
+            for name, declared in kind.parameters.items()
+            if _row(name, declared) in shared
         ]
         common = f" Shared: {', '.join(also)}." if also else ""
         unit = "" if kind.unit == "ops" else f" Unit: {kind.unit}."
         yield f"{kind.doc}{unit}{administrative}{variables}{needs}{common}"
-        if own := [row for row in rows.values() if row not in shared]:
+        own = [(name, declared) for name, declared in kind.parameters.items() if _row(name, declared) not in shared]
+        if own:
             yield ""
-            yield from own
+        for name, declared in own:
+            yield f"- {_row(name, declared).replace(f'`{name}`', _named(name, declared), 1)}"
     yield _COMPOSITES.rstrip("\n")
     yield _USERS.rstrip("\n")
     yield _VERSIONS
@@ -174,12 +178,16 @@ def _lines(types: Sequence[OperationType]) -> Iterator[str]:
 
 
 def _shared_rows(types: Sequence[OperationType]) -> frozenset[str]:
-    """Return the rows that two types or more have alike: of each parameter's name only the most frequent one."""
-    seen = Counter((name, _row(name, parameter)) for kind in types for name, parameter in kind.parameters.items())
-    most = dict[str, str]()
-    for (name, row), count in seen.most_common():
+    """Return the rows that two types or more have alike: of a name's rows with the same kinds the most frequent one."""
+    seen = Counter(
+        (name, _kinds(parameter), _row(name, parameter))
+        for kind in types
+        for name, parameter in kind.parameters.items()
+    )
+    most = dict[tuple[str, str], str]()
+    for (name, kinds, row), count in seen.most_common():
         if count >= _SHARED_BY:
-            most.setdefault(name, row)
+            most.setdefault((name, kinds), row)
     return frozenset(most.values())
 
 
@@ -195,9 +203,7 @@ def _without(part: VersionedPart) -> str:
 
 
 def _versions(feature: Feature) -> str:
-    return (
-        f"Versions: {_span(feature.elasticsearch, feature.gone)}; {_span(feature.opensearch, feature.gone_opensearch)}."
-    )
+    return f"Versions: {_spans(feature)}."
 
 
 def _spans(of: Feature | VersionedPart) -> str:
@@ -212,9 +218,12 @@ def _span(first: tuple[int, int] | None, gone: int | None) -> str:
 
 
 def _row(name: str, parameter: Parameter) -> str:
-    kinds = " or ".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    return f"- {_named(name, parameter)} ({kinds}{choices}{_default(parameter)}): {parameter.doc}"
+    return f"`{name}` ({_kinds(parameter)}{choices}{_default(parameter)}): {parameter.doc}"
+
+
+def _kinds(parameter: Parameter) -> str:
+    return "|".join(_KINDS[kind] for kind in parameter.kinds if not (kind is int and float in parameter.kinds))
 
 
 def _named(name: str, parameter: Parameter) -> str:

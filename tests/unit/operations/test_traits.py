@@ -108,7 +108,7 @@ def test_no_trait_has_a_default() -> None:
 
 def test_every_trait_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "track-python.md").read_text()
-    assert {field.name for field in fields(Traits)} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert {field.name for field in fields(Traits)} <= set(re.findall(r"^- `(\w+)` \(", page, re.MULTILINE))
 
 
 def test_nothing_is_decided_by_the_name_of_an_operations_type() -> None:
