@@ -119,7 +119,7 @@ def validate_track(strict: bool, **flags: Any) -> int:
         return 2 if any(isinstance(problem, LackedFeatureError) for problem in findings.problems) else 1
     if findings.track is not None:
         names = ", ".join(challenge.name for challenge in findings.track.challenges)
-        click.echo(f'track "{findings.track.name}" is valid (challenges: {names})')
+        click.echo(printable(f'track "{findings.track.name}" is valid (challenges: {names})'))
     return 0
 
 

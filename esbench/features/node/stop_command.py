@@ -7,6 +7,7 @@ import click
 from esbench.cli.command import EsbenchCommand
 from esbench.cli.option import option
 from esbench.errors import EngineError, UsageError
+from esbench.errors.printable import printable
 from esbench.record.home import esbench_home
 
 
@@ -36,7 +37,7 @@ def stop(names: tuple[str, ...], every: bool) -> int:
         try:
             kept.end(node)
         except EngineError as error:  # the others are ended all the same
-            click.echo(f"esbench: {error}", err=True)
+            click.echo(printable(f"esbench: {error}"), err=True)
             code = error.exit_code
         else:
             click.echo(f"{node.name} of race {node.race_id} has ended; its logs are in {kept.logs(node)}")

@@ -19,9 +19,16 @@ from esbench.report.text import cell_text, for_people
 if TYPE_CHECKING:
     from bokeh.models import LayoutDOM
 
+
+def _shown(value: object) -> object:
+    """Return a value of a template with control characters and marks of text direction escaped, unless it is markup."""
+    return value if hasattr(value, "__html__") else printable(str(value))
+
+
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
     autoescape=True,
+    finalize=_shown,
     lstrip_blocks=True,
     trim_blocks=True,
     undefined=jinja2.StrictUndefined,
@@ -74,7 +81,7 @@ def render_charts(template: str, **data: object) -> tuple[str, str]:
         models.append(chart.model)
         return f"<!--chart {len(models) - 1}-->"
 
-    html = printable(render(template, place=place, **data))
+    html = render(template, place=place, **data)
     if not models:
         return html, ""
     document = Document()
@@ -92,7 +99,7 @@ def render_page(title: str, body: str, script: str) -> str:
     from bokeh.resources import Resources
 
     bokeh = Resources(mode="inline", components=["bokeh"]).render_js()
-    return render("page.html.j2", title=printable(title), body=body, script=script, bokeh=bokeh, version=__version__)
+    return render("page.html.j2", title=title, body=body, script=script, bokeh=bokeh, version=__version__)
 
 
 def drawn_when_unfolded(script: str) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from esbench.errors.printable import for_spreadsheet, printable
+from esbench.errors.printable import for_spreadsheet, printable, printable_json
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import SERVICE_TIME
 from esbench.record.figures import measured_phase, request_results
@@ -139,7 +139,7 @@ def document(record: RaceRecord, seconds: Iterable[SecondLine], telemetry: Itera
         f'"seconds": {_list(map(SecondLine.as_written, seconds))}',
         f'"telemetry": {_list(map(asdict, telemetry))}',
     ]
-    return "{" + ",\n".join(lines) + "}\n"
+    return printable_json("{" + ",\n".join(lines) + "}\n")
 
 
 def _list(items: Iterable[dict[str, Any]]) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from races import golden_race
 
+from esbench.cli.main import run
 from esbench.errors.printable import for_spreadsheet
 from esbench.features.pages.race import race_page
-from esbench.features.publish.files import interval_log
+from esbench.features.publish.files import document, interval_log
 from esbench.features.publish.prometheus.folding import DEFAULT_BOUNDS, parse_bounds
 from esbench.features.publish.prometheus.recorded import exposition
 from esbench.measure.histogram import Counts, encode
@@ -43,16 +46,25 @@ def marked() -> tuple[object, list[SecondLine]]:
 def test_pages_and_exports_have_no_raw_mark() -> None:
     record, seconds = marked()
     page = race_page(record, seconds, ())  # type: ignore[arg-type]
-    head = page[: page.index("<script")] if "<script" in page else page
-    assert not RAW.search(head)
+    assert not RAW.search(page)
     assert "\\u202e" in page
     assert "\\x1b" in page
     for text in (
         interval_log(record, seconds),  # type: ignore[arg-type]
         exposition(record, seconds, parse_bounds(DEFAULT_BOUNDS, "")),  # type: ignore[arg-type]
+        document(record, seconds, ()),  # type: ignore[arg-type]
     ):
         assert not RAW.search(text)
-        assert "x1b[31m" in text
+        assert re.search(r"x1b\[31m|u001b\[31m", text)
+
+
+def test_a_valid_track_is_named_without_raw_marks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    challenges = [{"name": NAME, "default": True, "schedule": [{"operation": "refresh"}]}]
+    (tmp_path / "track.json").write_text(json.dumps({"version": 2, "indices": [], "challenges": challenges}))
+    assert run(["validate-track", f"--track-path={tmp_path}"]) == 0
+    shown = capsys.readouterr().out
+    assert not RAW.search(shown)
+    assert "\\x1b" in shown
 
 
 def test_a_log_of_intervals_has_only_lines_of_its_format() -> None:
