@@ -22,10 +22,10 @@ import yaml
 
 from esbench.corpus.bulk_source import BulkSource
 from esbench.corpus.feed import document_feed
-from esbench.corpus.generate.generator import Generator
 from esbench.corpus.preparation import BLOCK, prepare
 from esbench.corpus.prepared import GROUP, PreparedDocuments
-from esbench.corpus.sampler import DocumentSampler
+from esbench.features.synthetic.generate.generator import Generator
+from esbench.features.synthetic.sampler import DocumentSampler
 from esbench.model import Corpus, Documents
 
 ORDERS = Path(__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"

@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 from tabulate import tabulate
 
 from esbench.cluster.client import ClusterInfo
+from esbench.features.devices.node_stats import Nodes
 from esbench.measure.histogram import Counts, encode
 from esbench.record.model import Phase, RaceRecord, Window
 from esbench.record.series import SecondLine, TelemetryWriter, encode_second
 from esbench.record.store import RaceFolder, RaceStore
 from esbench.telemetry.device import Reading, Scene, TaskSpan
-from esbench.telemetry.node_stats import Nodes
 from esbench.telemetry.watch import Watched
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))

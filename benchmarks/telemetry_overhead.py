@@ -30,9 +30,9 @@ from real_node import DOCUMENTS, load
 from tabulate import tabulate
 
 from esbench.cluster.client import Cluster
+from esbench.features.devices.node_stats import Nodes, NodeStats
 from esbench.record.store import RaceStore
 from esbench.telemetry.device import Scene
-from esbench.telemetry.node_stats import Nodes, NodeStats
 
 NONE, ALWAYS, NODE_STATS = "no telemetry", "always on", "always on, node-stats"
 OPTIONS = {NONE: ["--telemetry=none"], ALWAYS: [], NODE_STATS: ["--telemetry=node-stats"]}

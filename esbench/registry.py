@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
@@ -20,12 +20,26 @@ class Registry(Generic[T]):
         self.kind = kind
         self._error = error
         self._plugins: dict[str, T] = {}
+        self._makers: dict[str, Callable[[], T]] = {}
 
     def add(self, name: str, plugin: T) -> None:
         """Register a plugin. Raises ValueError if the name is taken: nothing is overridden silently."""
-        if name in self._plugins:
+        if name in self:
             raise ValueError(f'{self.kind} "{name}" is registered twice')
         self._plugins[name] = plugin
+
+    def add_lazy(self, name: str, make: Callable[[], T]) -> None:
+        """Register a plugin that is made when it is asked for. Raises ValueError if the name is taken."""
+        if name in self:
+            raise ValueError(f'{self.kind} "{name}" is registered twice')
+        self._makers[name] = make
+
+    def include(self, other: Registry[T]) -> None:
+        """Register all plugins of another registry. Raises ValueError if a name is taken."""
+        for name, plugin in other._plugins.items():
+            self.add(name, plugin)
+        for name, make in other._makers.items():
+            self.add_lazy(name, make)
 
     def add_entry_points(self, group: str) -> None:
         """Register the plugins that installed packages declare for esbench's seams (group `esbench.operations.v1`).
@@ -51,14 +65,17 @@ class Registry(Generic[T]):
 
         Raises the registry's error, which begins with `where` and suggests a name, if there is no such plugin.
         """
+        if make := self._makers.get(name):
+            self._plugins[name] = make()
+            del self._makers[name]  # only now: a row of a feature that is not installed says so each time
         try:
             return self._plugins[name]
         except KeyError:
-            hint = did_you_mean(name, self._plugins)
+            hint = did_you_mean(name, self)
             raise self._error(f'unknown {self.kind} "{name}"', where=where, hint=hint) from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._plugins
+        return name in self._plugins or name in self._makers
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._plugins))
+        return iter(sorted({*self._plugins, *self._makers}))

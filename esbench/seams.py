@@ -8,7 +8,7 @@ needed. `python -m esbench.seams` prints each name of this page with its methods
     -------------------------------------------  ------------------  -----------------------------------------------
     a command                                    a click command     COMMANDS of cli/main.py
     an operation of tracks                       OperationType       a table of operations/, or an entry point
-    something that watches servers               Device              telemetry/__init__.py, or an entry point
+    something that watches servers               Device              DEVICES of tables.py, or an entry point
     something that follows a race                Listener            given to a race, by a Publisher say
     decisions on a race while it runs            Hook                given to a race, or HOOKS of race/hook.py
     options that publish races                   Publisher           PUBLISHERS of tables.py

@@ -35,6 +35,35 @@ PYTHON = {
 # What scores replies of searches: a function of the context of a task, the template of its request, and its measure
 # ("recall@10"), to a requests.scoring.Scored.
 SCORING = "esbench.features.vectors.relevance:scored"
+# Telemetry devices, by name. Those in ALWAYS_ON watch every race; the others are imported when somebody asks for one.
+_DEVICES = "esbench.features.devices"
+DEVICES = {
+    "driver": f"{_DEVICES}.driver_host:DriverHost",
+    "nodes": f"{_DEVICES}.node_stats:Nodes",
+    "node-stats": f"{_DEVICES}.node_stats:NodeStats",
+    "host": f"{_DEVICES}.host:HostUsage",
+    "gc": f"{_DEVICES}.java:Gc",
+    "jfr": f"{_DEVICES}.java:Jfr",
+    "hot-threads": f"{_DEVICES}.hot_threads:HotThreads",
+    "shard-stats": f"{_DEVICES}.shard_stats:ShardStats",
+    "segment-stats": f"{_DEVICES}.segment_stats:SegmentStats",
+    "disk-usage": f"{_DEVICES}.disk_usage:DiskUsage",
+    "recovery-stats": f"{_DEVICES}.recovery_stats:RecoveryStats",
+    "ingest-pipeline-stats": f"{_DEVICES}.ingest_pipeline_stats:IngestPipelineStats",
+    "data-stream-stats": f"{_DEVICES}.data_stream_stats:DataStreamStats",
+    "master-node-stats": f"{_DEVICES}.node_stats:MasterNodeStats",
+    "slowlog": f"{_DEVICES}.slowlog:Slowlog",
+}
+ALWAYS_ON = ("driver", "nodes")
+# Generated documents: what makes some of a spec, corpora in place of a track's, a sampler.
+GENERATED = {
+    "generator": "esbench.features.synthetic.generate.generator:Generator",
+    "corpora": "esbench.features.synthetic.synthetic:synthetic_corpora",
+    "counts": "esbench.features.synthetic.synthetic:synthetic_counts",
+    "sampler": "esbench.features.synthetic.sampler:DocumentSampler",
+}
+# A module that is run as a process, and writes them.
+GENERATING = "esbench.features.synthetic.generate"
 # Pages with charts, each a function that returns HTML.
 PAGES = {
     "races": "esbench.features.pages.report_page:report_page",

@@ -21,7 +21,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "races": ("race", "progress", "worker", "engine"),
     "tracks and load": ("track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
-    "words of all": ("tables", "model", "units", "registry", "errors", "numbers"),
+    "words of all": ("model", "units", "registry", "tables", "errors", "numbers"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)
 

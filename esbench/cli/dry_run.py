@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.model import Step
+    from esbench.model import Corpus, Step
     from esbench.race.options import RaceOptions
     from esbench.race.probing import Probing
     from esbench.race.race import RacePlan
@@ -173,14 +173,15 @@ def _made(plan: RacePlan) -> tuple[str, ...]:
 
 def _loaded(options: RaceOptions, plan: RacePlan) -> str:
     """Return the number of documents that the tasks send or draw from, and their size where the track states it."""
-    from esbench.corpus.synthetic import synthetic_counts
+    from esbench.tables import GENERATED, load
     from esbench.track.selection import corpora_needed
     from esbench.units import format_bytes
 
     raced, most = plan.raced, options.synthetic_documents
     corpora = corpora_needed(raced.track, raced.challenge)
     if most is not None and corpora:
-        return f"{sum(count for corpus in corpora for count in synthetic_counts(corpus, most)):,}, generated"
+        counts_of: Callable[[Corpus, int], Iterable[int]] = load(GENERATED["counts"])
+        return f"{sum(count for corpus in corpora for count in counts_of(corpus, most)):,}, generated"
     parts = [part for corpus in corpora for part in corpus.documents]
     if not parts:
         return ""

@@ -31,7 +31,7 @@ class GeneratedFeed:
         self._first: list[Document] = []
         self._rest = b""
         job = {"mode": "feed", "spec": documents.generate, "where": documents.where, "first": first, "step": step}
-        self._child = Child("esbench.corpus.generate", job, TrackError, documents.where)
+        self._child = Child("esbench.features.synthetic.generate", job, TrackError, documents.where)
         self._descriptor = self._child.read_ahead()
 
     def start(self) -> None:

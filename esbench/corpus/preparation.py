@@ -19,13 +19,14 @@ from typing import Any, BinaryIO, Literal
 from esbench.corpus.cache import Metadata, check_reserve, is_complete, read_metadata, write_metadata, writing
 from esbench.corpus.child_process import Child
 from esbench.corpus.download import DownloadProgress, Unobtainable, no_progress
-from esbench.corpus.generate.spec import plain_spec, spec_digest
 from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
 from esbench.corpus.prepared import GROUP, PreparedDocuments, Streamed
 from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
+from esbench.corpus.spec import plain_spec, spec_digest
 from esbench.errors import FREE_SPACE, CorpusError, TrackError
 from esbench.model import Corpus, Documents
 from esbench.record.private import private_folder
+from esbench.tables import GENERATING, require
 from esbench.units import format_bytes
 
 __all__ = ["CorpusCache", "Origin", "PreparedDocuments", "Progress", "Streaming", "prepare"]
@@ -156,6 +157,7 @@ def _write_generated(
 
     `progress` is called with the number of documents written so far. Raises TrackError for an invalid spec.
     """
+    require(GENERATING)
     processes = max(1, min(os.cpu_count() or 1, document_count // _WORTH_A_PROCESS))
     job = {"mode": "blocks", "spec": spec, "where": where, "count": document_count, "action": action}
     job |= {"block": BLOCK, "group": GROUP}
@@ -164,7 +166,7 @@ def _write_generated(
     try:
         for number in range(processes):
             mine = {**job, "first_block": number, "block_step": processes}
-            children.append(Child("esbench.corpus.generate", mine, TrackError, where))
+            children.append(Child(GENERATING, mine, TrackError, where))
         for block, first in enumerate(range(0, document_count, BLOCK)):
             child = children[block % processes]
             lengths = array("I", _read(child, 4 * (BLOCK // GROUP)))

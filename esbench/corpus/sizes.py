@@ -9,7 +9,6 @@ from pathlib import Path
 
 from esbench.corpus.cache import is_complete, read_metadata
 from esbench.corpus.download import Unobtainable
-from esbench.corpus.generate.spec import plain_spec
 from esbench.corpus.locate import Origin, Supply, source_name
 from esbench.corpus.preparation import (
     Streaming,
@@ -18,8 +17,10 @@ from esbench.corpus.preparation import (
     source_path,
     unpacked_bytes,
 )
+from esbench.corpus.spec import plain_spec
 from esbench.errors import FREE_SPACE, CorpusError, TrackError
 from esbench.model import Corpus, Documents
+from esbench.tables import GENERATED, load
 from esbench.units import format_bytes
 
 _SAMPLE = 128  # generated documents, of the first and of the last ones
@@ -69,15 +70,13 @@ def _need(corpus: Corpus, cache: Path, track_dir: Path, origin: Origin, streamin
 
 def _generated_bytes(part: Documents, folder: Path, where: str) -> int:
     """Return the bytes of documents that are generated, by a sample of them; 0 if they are in the cache."""
-    from esbench.corpus.generate.generator import Generator
-
     assert part.generate is not None
     count = part.document_count or 0
     path = generated_path(part, folder)
     metadata = read_metadata(path)
     if metadata is not None and is_complete(path, metadata):
         return 0
-    generator = Generator(plain_spec(part.generate), where)
+    generator = load(GENERATED["generator"])(plain_spec(part.generate), where)
     if generator.size is not None and count > generator.size:
         what = f"{count:,} documents are asked for, and only {generator.size:,} different ones can be generated"
         raise TrackError(what, where=where, hint="ask for fewer; a permuted field may have a longer pattern")

@@ -32,9 +32,9 @@ from esbench.operations.administrative import (
     segment,
 )
 from esbench.operations.base import ADMINISTRATIVE, OF_THE_CLUSTER, TaskContext
+from esbench.operations.index_settings import with_settings
 from esbench.operations.parameters import Parameter, seconds, whole
 from esbench.operations.replies import judge_shards
-from esbench.operations.templates import with_settings
 from esbench.requests.exchange import RequestFailed, Run, ScriptSession
 from esbench.requests.templates import plain
 

@@ -16,6 +16,7 @@ from esbench.corpus.sizes import DiskNeed, check_sizes
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.race.own_code import OwnCode
+from esbench.tables import GENERATED, load
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
 
 
@@ -81,12 +82,13 @@ class DocumentFiles:
         """Return the corpora, or generated documents in their place."""
         if self.synthetic_documents is None or not corpora:
             return corpora
-        from esbench.corpus.synthetic import synthetic_corpora
-
         requests: list[Mapping[str, Any]] = []
         if code is not None:
             requests = code.requests_of_sources(challenge)
-        return synthetic_corpora(track, challenge, corpora, self.synthetic_documents, requests, raw=raw)
+        generated: tuple[Corpus, ...] = load(GENERATED["corpora"])(
+            track, challenge, corpora, self.synthetic_documents, requests, raw=raw
+        )
+        return generated
 
     def _ready(
         self,

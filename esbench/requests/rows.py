@@ -10,7 +10,7 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from esbench.corpus.generate.spec import SpecReader
+from esbench.corpus.spec import SpecReader
 from esbench.errors import TrackError, did_you_mean
 from esbench.model import Variable
 from esbench.requests.context import RequestContext

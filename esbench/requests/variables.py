@@ -20,8 +20,8 @@ from random import Random
 from struct import iter_unpack
 from typing import Any, Protocol
 
-from esbench.corpus.generate.spec import SpecReader
 from esbench.corpus.prepared import documents_of
+from esbench.corpus.spec import SpecReader
 from esbench.errors import TrackError, did_you_mean, hint_to_install
 from esbench.model import Variable
 from esbench.requests.context import RequestContext
@@ -29,6 +29,7 @@ from esbench.requests.ledger import Ledger
 from esbench.requests.rows import ONCE, UNIFORM, check_csv, check_pick, csv_rows, drawing_in_order
 from esbench.requests.templates import Encoding, encode, encode_rows
 from esbench.requests.time_format import time_writer
+from esbench.tables import GENERATED, load
 
 Places = Sequence[tuple[str | None, Encoding]]
 PICKS = ("uniform", "zipf", "recent")  # how a document is chosen; `corpus.sampler.picks` does it
@@ -365,8 +366,6 @@ def _now_with_format(variable: Variable, places: Places, context: RequestContext
 
 
 def _corpus_document(variable: Variable, places: Places, context: RequestContext) -> ValueSource:
-    from esbench.corpus.sampler import DocumentSampler
-
     name = variable.params.get("corpus")
     documents = documents_of(context.documents, None if name is None else str(name), f'variable "{variable.name}"')
     loaded = context.before.loaded_counts()  # of a file, from its beginning without a gap
@@ -377,7 +376,7 @@ def _corpus_document(variable: Variable, places: Places, context: RequestContext
     fields = [field for field, _ in places]
     if None in fields:
         raise _bad(variable, "a document has fields", f"say $[[{variable.name}.field]]")
-    sampler = DocumentSampler(
+    sampler = load(GENERATED["sampler"])(
         documents,
         [str(field) for field in fields],
         str(variable.params.get("pick", "uniform")),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from esbench.errors import UsageError, did_you_mean
 from esbench.registry import Registry
+from esbench.tables import ALWAYS_ON, DEVICES, is_absent, load
 from esbench.telemetry.device import Device, Param
 from esbench.units import parse_duration
 
@@ -28,39 +30,9 @@ _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 def builtin_devices() -> Registry[type[Device]]:
     """Return all devices of esbench, and those that installed packages register as `esbench.telemetry`."""
-    from esbench.telemetry.data_stream_stats import DataStreamStats
-    from esbench.telemetry.disk_usage import DiskUsage
-    from esbench.telemetry.driver_host import DriverHost  # psutil is not for start-up
-    from esbench.telemetry.host import HostUsage
-    from esbench.telemetry.hot_threads import HotThreads
-    from esbench.telemetry.ingest_pipeline_stats import IngestPipelineStats
-    from esbench.telemetry.java import Gc, Jfr
-    from esbench.telemetry.node_stats import MasterNodeStats, Nodes, NodeStats
-    from esbench.telemetry.recovery_stats import RecoveryStats
-    from esbench.telemetry.segment_stats import SegmentStats
-    from esbench.telemetry.shard_stats import ShardStats
-    from esbench.telemetry.slowlog import Slowlog
-
     registry: Registry[type[Device]] = Registry("telemetry device")
-    kinds: tuple[type[Device], ...] = (
-        DriverHost,
-        Nodes,
-        NodeStats,
-        HostUsage,
-        Gc,
-        Jfr,
-        HotThreads,
-        ShardStats,
-        SegmentStats,
-        DiskUsage,
-        RecoveryStats,
-        IngestPipelineStats,
-        DataStreamStats,
-        MasterNodeStats,
-        Slowlog,
-    )
-    for kind in kinds:
-        registry.add(kind.name, kind)
+    for name, location in DEVICES.items():
+        registry.add_lazy(name, partial(load, location))
     registry.add_entry_points("esbench.telemetry")
     return registry
 
@@ -93,7 +65,8 @@ def choose(
         if len(names) > 1 or params:
             raise UsageError('"none" leaves no device to choose or describe', where="--telemetry")
         return ()
-    kinds = {name: registry.get(name) for name in registry}
+    is_asked = bool(names or params or sql)
+    kinds = {name: registry.get(name) for name in registry if is_asked or _may_be_on(name, registry)}
     named = [_named(name, kinds, registry) for name in names if name != ALL]
     if missing := [kind.name for kind in named if kind.embedded_only and not embedded]:
         raise UsageError(
@@ -112,6 +85,11 @@ def choose(
     wanted = [kind for kind in wanted if kind.name not in replaced]
     _refuse_unknown(params, wanted, list(kinds.values()))
     return tuple(Chosen(kind, _values(kind, params)) for kind in wanted)
+
+
+def _may_be_on(name: str, registry: Registry[type[Device]]) -> bool:
+    """True if a device may be on without being asked for: a package's, or a row of ALWAYS_ON."""
+    return not is_absent(DEVICES[name]) and name in ALWAYS_ON if name in DEVICES else name in registry
 
 
 def _named(name: str, kinds: Mapping[str, type[Device]], registry: Registry[type[Device]]) -> type[Device]:

@@ -12,7 +12,7 @@ from esbench.corpus.prepared import PreparedDocuments
 from esbench.model import Corpus, Documents
 
 if TYPE_CHECKING:
-    from esbench.corpus.generate.generator import Generator
+    from esbench.features.synthetic.generate.generator import Generator
 
 SPEC: dict[str, Any] = {
     "id": "key",

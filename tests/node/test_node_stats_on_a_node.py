@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from esbench.cluster.client import Cluster
+from esbench.features.devices.node_figures import ALL, ALWAYS
+from esbench.features.devices.node_stats import Nodes, NodeStats
 from esbench.telemetry.device import Reading, Scene
-from esbench.telemetry.node_figures import ALL, ALWAYS
-from esbench.telemetry.node_stats import Nodes, NodeStats
 
 pytestmark = pytest.mark.node
 EVERYTHING = {param.name: True if param.kind == "flag" else param.default for param in NodeStats.params}

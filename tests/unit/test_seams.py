@@ -10,8 +10,10 @@ import pytest
 
 import esbench.seams
 from esbench import tables
+from esbench.cli.list import LISTS
 from esbench.cli.main import COMMANDS
 from esbench.errors import UsageError
+from esbench.operations import OPERATIONS
 from esbench.record.parts import PARTS
 from esbench.report.render import COMPARISON_FORMATS
 from esbench.seams import NOUNS, SEAMS, described
@@ -22,10 +24,20 @@ LOCATIONS = [
     *tables.PUBLISHERS,
     *(
         location
-        for table in (tables.PAGES, tables.LAUNCHERS, tables.SENDERS, tables.SERVERS, tables.PYTHON)
+        for table in (
+            tables.DEVICES,
+            tables.GENERATED,
+            tables.LAUNCHERS,
+            tables.NODES,
+            tables.PAGES,
+            tables.PYTHON,
+            tables.SENDERS,
+            tables.SERVERS,
+        )
         for location in table.values()
     ),
-    *(command.location for command in COMMANDS.values()),
+    *(command.location for command in (*COMMANDS.values(), *LISTS.values())),
+    *(f"{module}:TYPES" for module in OPERATIONS),
     *PARTS.values(),
     tables.SCORING,
 ]
@@ -55,6 +67,17 @@ def test_a_seam_is_described_with_its_methods() -> None:
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_the_tables_name_what_is_there(location: str) -> None:
     assert tables.load(location) is not None
+
+
+def test_the_table_of_operations_names_each_type_of_its_modules() -> None:
+    found = {module: tuple(kind.name for kind in tables.load(f"{module}:TYPES")) for module in OPERATIONS}
+    assert found == OPERATIONS
+
+
+def test_the_table_of_devices_has_their_names_and_knows_which_are_always_on() -> None:
+    devices = {name: tables.load(location) for name, location in tables.DEVICES.items()}
+    assert {name: device.name for name, device in devices.items()} == {name: name for name in devices}
+    assert tuple(name for name, device in devices.items() if device.always) == tables.ALWAYS_ON
 
 
 @pytest.mark.parametrize("location", ["esbench.features.missing:thing", "esbench.features.missing.command:run"])

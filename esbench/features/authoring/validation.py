@@ -15,6 +15,7 @@ from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackErro
 from esbench.load.assignment import refuse_endless
 from esbench.model import Challenge, Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
+from esbench.tables import GENERATED, load
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults
 from esbench.track.features import lacked, needs_of, unknown_to
@@ -112,10 +113,8 @@ def _documents(track: Track, root: DocumentNode) -> Iterator[tuple[Corpus, Docum
 
 
 def _check_generator(spec: Mapping[str, Any], documents: int | None, node: DocumentNode) -> None:
-    from esbench.corpus.generate.generator import Generator
-
     try:
-        size = Generator(spec).size
+        size: int | None = load(GENERATED["generator"])(spec).size
     except TrackError as error:
         path = error.where.removeprefix("generate").removeprefix(": ")
         what = f"{path}: {error.what}" if path else error.what

@@ -31,8 +31,7 @@ class TrackOperationTypes(OperationTypes):
     def __init__(self, types: OperationTypes, code: TrackCode | None = None) -> None:
         super().__init__()
         self._code = code
-        for name in types:
-            self.add(name, types.get(name))
+        self.include(types)
 
     def bind(self, operation: Operation) -> Operation:
         if operation.python == RUNNER:

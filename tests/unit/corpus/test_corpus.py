@@ -21,12 +21,12 @@ from corpora import SPEC, actions_of, bodies_of, from_file, generated, lines
 
 from esbench.corpus.archives import ENDINGS, open_documents
 from esbench.corpus.cache import writing
-from esbench.corpus.generate.generator import Generator
-from esbench.corpus.generate.spec import spec_digest
 from esbench.corpus.locate import sample_name
 from esbench.corpus.preparation import BLOCK, prepare
 from esbench.corpus.prepared import GROUP, DocumentFile
+from esbench.corpus.spec import spec_digest
 from esbench.errors import CorpusError, TrackError
+from esbench.features.synthetic.generate.generator import Generator
 from esbench.model import Corpus, Documents
 
 HELPERS = Path(corpora.__file__).parent

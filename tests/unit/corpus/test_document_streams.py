@@ -14,10 +14,10 @@ from corpora import SPEC, bodies_of, from_file, generated, lines
 
 from esbench.corpus.bulk_source import BulkSource, partition
 from esbench.corpus.feed import Document, DocumentFeed, document_feed
-from esbench.corpus.generate.generator import Generator
 from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
-from esbench.corpus.sampler import DocumentSampler
 from esbench.errors import TrackError
+from esbench.features.synthetic.generate.generator import Generator
+from esbench.features.synthetic.sampler import DocumentSampler
 from esbench.requests.variables import PICKS
 
 

@@ -12,7 +12,7 @@ import yaml
 from corpora import bodies_of
 
 import esbench
-from esbench.corpus.generate.generator import Generator
+from esbench.features.synthetic.generate.generator import Generator
 
 ORDERS = Path(esbench.__file__).parents[1] / "tracks" / "orders" / "orders-corpus.yml"
 

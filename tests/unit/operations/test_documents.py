@@ -12,9 +12,9 @@ from compiled import ES5, ES6, ES7, ES8, ES60, HEADERS, OPENSEARCH, client, comp
 from corpora import SPEC, bodies_of, from_file, generated
 
 from esbench.cluster.dialect import Dialect
-from esbench.corpus.generate.generator import Generator
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import TrackError
+from esbench.features.synthetic.generate.generator import Generator
 from esbench.measure.verdict import GOOD
 from esbench.model import Index, Variable
 from esbench.operations.replies import CREATED

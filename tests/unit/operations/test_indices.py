@@ -10,9 +10,9 @@ from compiled import ES5, ES6, ES8, ES60, OPENSEARCH, FakeSession, compiled, con
 
 from esbench.cluster.dialect import Dialect
 from esbench.errors import TrackError
+from esbench.features.administration.waiting import Health
 from esbench.measure.verdict import GOOD
 from esbench.model import Index
-from esbench.operations.waiting import Health
 from esbench.requests.exchange import RequestFailed
 from esbench.requests.ledger import Ledger
 

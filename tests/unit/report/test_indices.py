@@ -7,10 +7,10 @@ from typing import Any
 from races import golden_race
 from recorded_cluster import recorded
 
+from esbench.features.devices.disk_usage import usage
 from esbench.record.model import RaceRecord
 from esbench.report.device_tables import disk_usage, ingest_pipelines
 from esbench.report.race_summary import summary
-from esbench.telemetry.disk_usage import usage
 
 MB = 1 << 20
 

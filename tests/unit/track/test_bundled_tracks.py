@@ -14,8 +14,8 @@ import pytest
 from corpora import bodies_of
 from track_files import context, load, task_named
 
-from esbench.corpus.generate.generator import Generator
 from esbench.errors import EsbenchError, UsageError
+from esbench.features.synthetic.generate.generator import Generator
 from esbench.model import Challenge, Track
 from esbench.race.loading import load_with_python
 from esbench.race.names_of_others import refuse_names_of_others

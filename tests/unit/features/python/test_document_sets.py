@@ -13,7 +13,6 @@ from track_files import load, write_track
 
 from esbench.corpus import preparation
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.corpus.synthetic import synthetic_corpora
 from esbench.errors import TrackError
 from esbench.features.python.document_sets import DocumentSets
 from esbench.features.python.loading import Plugins, load_plugins
@@ -21,6 +20,7 @@ from esbench.features.python.operations import TrackOperationTypes
 from esbench.features.python.track_processors import own_code_of, packed
 from esbench.features.python.view import TrackView
 from esbench.features.python.worker_part import unpacked
+from esbench.features.synthetic.synthetic import synthetic_corpora
 from esbench.model import Corpus
 from esbench.operations import builtin_operations
 from esbench.race.corpora import fresh_cache
