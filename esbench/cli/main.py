@@ -7,6 +7,8 @@ they are run, so that help and lists answer at once.
 from __future__ import annotations
 
 import errno
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,6 +19,9 @@ from esbench import __version__
 from esbench.cli.command import CANCELLED, LazyCommand, LazyGroup, traceback_text
 from esbench.cli.streams import open_standard_streams
 from esbench.errors import EsbenchError
+from esbench.record.secrets import Redactor
+
+_OF_ENVIRONMENT = re.compile(r"\benv[:= ](\w+)")  # what comes from there is hidden in all that is printed
 
 COMMANDS = {
     "race": LazyCommand("esbench.cli.race:race", "Race a track and keep the record."),
@@ -91,18 +96,20 @@ def run(arguments: list[str]) -> int:
 
     `arguments` are without the program's name. An error that a user can mend is printed to stderr, not raised.
     """
-    if unreadable := [argument for argument in arguments if not _is_text(argument)]:
+    # Half characters stand for bytes that the locale's encoding has no letter for.
+    if unreadable := [argument for argument in arguments if re.search("[\ud800-\udfff]", argument)]:
         encoding, hint = sys.getfilesystemencoding(), "LC_ALL=C.UTF-8 lets esbench read UTF-8"
         return _fail(f"not {encoding} text: {ascii(unreadable[0])[1:-1]} ({hint})", 2, debug=False)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     if debug and arguments:
         arguments = ["--debug", *arguments]
+    secrets = Redactor(os.environ.get(name, "") for name in _OF_ENVIRONMENT.findall(" ".join(arguments)))
     try:
-        code = esbench.main(arguments, prog_name="esbench", standalone_mode=False)
+        code = esbench.main(arguments, prog_name="esbench", standalone_mode=False, obj=secrets)
         sys.stdout.flush()
     except EsbenchError as error:
-        return _fail(str(error), error.exit_code, debug=debug)
+        return _fail(secrets.known_hidden(str(error)), error.exit_code, debug=debug)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else str(error))
         return 2
@@ -115,14 +122,6 @@ def run(arguments: list[str]) -> int:
             raise
         code = _fail(f'no file can have the name "{str(error.filename)[:60]}...": it is too long', 2, debug=debug)
     return code if isinstance(code, int) else 0
-
-
-def _is_text(argument: str) -> bool:
-    try:
-        argument.encode()
-    except UnicodeEncodeError:  # bytes that the locale's encoding has no letter for
-        return False
-    return True
 
 
 def _fail(message: str, code: int, *, debug: bool) -> int:

@@ -215,8 +215,12 @@ def _file_format(report_file: Path, report_format: str | None, formats: Sequence
 
 
 def print_text(text: str) -> None:
-    """Print a text on stdout unchanged, no line break at its end. Raises EsbenchError if it cannot be written."""
-    click.echo(text, nl=False, color=True)
+    """Print a text on stdout, no line break at its end. Raises EsbenchError if it cannot be written.
+
+    Values of environment variables that the command line names are hidden.
+    """
+    secrets = click.get_current_context().obj
+    click.echo(secrets.known_hidden(text) if secrets else text, nl=False, color=True)
 
 
 def write_text(path: Path, text: str, option: str) -> None:

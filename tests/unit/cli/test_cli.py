@@ -404,16 +404,16 @@ main()
 
 def test_an_interrupt_is_exit_130_and_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # who asks it waits for a reply that does not come
-        silent.settimeout(20)
+        silent.settimeout(120)
         command = ["create-track", "--track=x", "--indices=a", f"--target-hosts=127.0.0.1:{silent.getsockname()[1]}"]
         arguments = [sys.executable, "-c", HEARING_INTERRUPTS, *command, f"--output-path={tmp_path}", "--quiet"]
         process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
         asking, _ = silent.accept()
         with asking:
-            for _ in range(20):  # a signal between a bytecode and the read is heard only with the next one
+            for _ in range(6):  # a signal between a bytecode and the read is heard only with the next one
                 process.send_signal(signal.SIGINT)
                 try:
-                    errors = process.communicate(timeout=1)[1]
+                    errors = process.communicate(timeout=10)[1]
                 except subprocess.TimeoutExpired:
                     continue
                 break

@@ -87,3 +87,18 @@ def test_a_session_in_turns_has_its_rounds_and_their_least_time(
 ) -> None:
     facts = printed(capsys, *session)["facts"]
     assert facts["Rounds"] == f"{rounds}and what starting nodes and tasks without a time take"
+
+
+@pytest.mark.parametrize("command", [("info",), ("race", "--dry-run")])
+def test_what_came_from_the_environment_is_not_printed(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HUSH", "s3kret-1")
+    path = write_track(tmp_path, 'indices: []\nschedule: [{name: "task-{{ word }}", operation: refresh}]\n')
+    words = (f"--track-path={path}", "--track-params=word:env:HUSH")
+    assert run([*command, *words]) == 0
+    assert "task-<hidden>" in capsys.readouterr().out
+    assert run(["race", "--track=orders", "--dry-run", "--track-params=documents:env:HUSH"]) == 2
+    printed = capsys.readouterr()
+    assert "s3kret" not in printed.out + printed.err
+    assert 'not "<hidden>"' in printed.err
