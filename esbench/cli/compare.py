@@ -278,7 +278,9 @@ def compare_stored(
     history, unread = ((), ()) if in_turn else sides.history(ours, (ours, *theirs), allowed)
 
     options = CompareOptions(
-        min_effect_ratio=None if min_effect is None else parse_ratio(min_effect, "--min-effect"),
+        min_effect_ratio=(
+            sides.planned_effect(ours, theirs) if min_effect is None else parse_ratio(min_effect, "--min-effect")
+        ),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
 from esbench.comparison import answers, causes, comparability, verdicts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
 from esbench.comparison.metrics import min_effect, primary_keys, races_of
-from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Side
+from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Row, Side
 from esbench.comparison.nodes import NodesOfRounds, these_clusters
 from esbench.comparison.notices import Repeated, merged, place, repeated
 from esbench.comparison.parts import rows_of_parts, without_parts
@@ -30,9 +30,16 @@ _MOST_NOTICES = 8  # of several rounds
 def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions | None = None) -> Comparison:
     """Compare each contender with the baseline: differences, rows with verdicts, notices.
 
-    The primary rows of all contenders are one family of tests: their p values are adjusted together.
+    The primary rows of all contenders are one family of tests: their p values are adjusted together. Tasks that a
+    session left out after a look are compared as they were then.
     """
     options = options or CompareOptions()
+    if (early := _early_look((baseline, *contenders))) is not None:
+        return _compare_looks(baseline, contenders, options, early)
+    return _compare(baseline, contenders, options)
+
+
+def _compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions) -> Comparison:
     history = last_of_sessions(races_of(options.history))
     judged_together = []
     for at_once, contender in zip(_at_once(baseline, contenders, options), contenders, strict=True):
@@ -54,7 +61,7 @@ def compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions 
         rows = (*of_parts, *candidate_rows(design, differences, own))
         judged_together.append((sides, design, differences, answered, rows, len(of_parts)))
     family = [candidate for *_, of_a_pair, _ in judged_together for candidate in of_a_pair]
-    tested = sum(candidate.waits for candidate in family)
+    tested = options.decided + sum(candidate.waits for candidate in family)
     # also rows that are not tested yet, for want of rounds: a plan is for them
     planned = sum(each.row.is_primary and each.design.is_at_once(each.row.task) for each in family)
     judged = iter(verdicts.judged(family, options))
@@ -158,3 +165,95 @@ def _of_races(ours: Sequence[RaceRecord], theirs: Sequence[RaceRecord]) -> Itera
 
 def _labels(records: Sequence[RaceRecord]) -> Iterator[str]:
     return (task_label(record, task) for record in records for task in reported_tasks(record))
+
+
+@dataclass(frozen=True)
+class _EarlyLook:
+    """The first `rounds` of a session raced the `tasks`, by name, that none of its later ones did."""
+
+    rounds: int
+    tasks: frozenset[str]
+
+    def first(self, side: Side) -> Side:
+        """Return a side as it was at this look."""
+        return replace(side, records=side.records[: self.rounds])
+
+    def others(self, side: Side) -> Side:
+        """Return a side with all its rounds, without the tasks that were left out."""
+        return replace(side, records=tuple(map(self._without, side.records)))
+
+    def _without(self, record: RaceRecord) -> RaceRecord:
+        return replace(record, tasks=tuple(task for task in record.tasks if task.name not in self.tasks))
+
+
+def _early_look(sides: Sequence[Side]) -> _EarlyLook | None:
+    """Return the look after which a session left out tasks, the same on all sides; None if it did not."""
+    found = {_left_out(side.records) for side in sides}
+    return found.pop() if len(found) == 1 else None
+
+
+def _left_out(records: Sequence[RaceRecord]) -> _EarlyLook | None:
+    if len({record.session.id if record.session is not None else "" for record in records}) != 1:
+        return None
+    names = [frozenset(task.name for task in without_parts(record).tasks) for record in records]
+    if names[0] <= names[-1] or not names[-1] < names[0]:
+        return None
+    rounds = names.index(names[-1])
+    is_left_out = names == [names[0]] * rounds + [names[-1]] * (len(names) - rounds)
+    return _EarlyLook(rounds, names[0] - names[-1]) if is_left_out and records[0].session is not None else None
+
+
+def _compare_looks(
+    baseline: Side, contenders: Sequence[Side], options: CompareOptions, early: _EarlyLook
+) -> Comparison:
+    """Return the comparison of a session that left out tasks after a look: their rows as they were then, which the
+    family of the others counts as tested."""
+    first = _compare(early.first(baseline), tuple(map(early.first, contenders)), options)
+    labels = {
+        task_label(record, task) for record in baseline.records for task in record.tasks if task.name in early.tasks
+    }
+    settled = sum(row.verdict is not None and row.verdict.p is not None for row in _rows(first, labels))
+    others = tuple(map(early.others, contenders))
+    last = _compare(early.others(baseline), others, replace(options, decided=settled))
+    pairs = tuple(_joined(*both, labels) for both in zip(first.pairs, last.pairs, strict=True))
+    return replace(last, pairs=pairs)
+
+
+def _rows(compared: Comparison, labels: set[str]) -> Iterator[Row]:
+    return (row for pair in compared.pairs for row in pair.rows if row.task in labels)
+
+
+def _joined(first: Pair, last: Pair, labels: set[str]) -> Pair:
+    """Return the pair of all rounds, with what was known of the tasks `labels` at the first look."""
+    rows = {(row.metric, row.task, row.unit): row for row in last.rows}
+    order = {(row.metric, row.task, row.unit): row for row in first.rows}
+    kept = {key: row for key, row in order.items() if row.task in labels}
+    joined = [kept.get(key) or rows.get(key) for key in {**order, **rows}]
+    sliced = last.sliced
+    if sliced is not None and first.sliced is not None:
+        cuts = {label: cut for label, cut in first.sliced.cuts.items() if label in labels}
+        lengths = tuple(sorted({*sliced.slices_s, *first.sliced.slices_s}))
+        sliced = replace(sliced, cuts={**cuts, **sliced.cuts}, slices_s=lengths)
+    return replace(
+        last,
+        baseline=_with_tasks(first.baseline, last.baseline),
+        contender=_with_tasks(first.contender, last.contender),
+        differences=tuple(dict.fromkeys((*first.differences, *last.differences))),
+        rows=tuple(row for row in joined if row is not None),
+        notices=tuple(dict.fromkeys((*last.notices, *(each for each in first.notices if each.unusable)))),
+        speed_ratio=first.speed_ratio,
+        answers=(*(each for each in first.answers if each.task in labels), *last.answers),
+        causes=(*(each for each in first.causes if each.task in labels), *last.causes),
+        sliced=sliced,
+    )
+
+
+def _with_tasks(first: Side, last: Side) -> Side:
+    """Return a side with all rounds; those of the first look have all their tasks."""
+    both = zip(first.records, last.records[: len(first.records)], strict=True)
+    return replace(last, records=(*(_with(*each) for each in both), *last.records[len(first.records) :]))
+
+
+def _with(first: RaceRecord, last: RaceRecord) -> RaceRecord:
+    others = {(task.step, task.name): task for task in last.tasks}
+    return replace(last, tasks=tuple(others.get((task.step, task.name), task) for task in first.tasks))

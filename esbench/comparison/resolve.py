@@ -80,6 +80,12 @@ class SideResolver:
         named = {record.session.id for side in sides for record in side.records if record.session is not None}
         return max((self._sessions.load(session).looks for session in named & set(self._sessions.ids())), default=1)
 
+    def planned_effect(self, baseline: Side, contenders: Sequence[Side]) -> float | None:
+        """Return the change that the one session of all sides was planned to settle; None of others."""
+        named = {side.session for side in (baseline, *contenders)}
+        session = named.pop() if len(named) == 1 else None
+        return None if session is None else self._sessions.load(session).effect_ratio
+
     def notices(self, sides: Sequence[Side]) -> tuple[Notice, ...]:
         """Return the notices about the stored sides: sessions that were changed, or are not complete; races whose
         seconds are missing."""

@@ -240,18 +240,18 @@ def is_same(effect: Effect, margin: float, looks: int = 1) -> NDArray[np.bool_]:
     return np.asarray((low >= -margin) & (high <= margin))
 
 
-def adjusted(p_values: ArrayLike, looks: int = 1) -> Floats:
+def adjusted(p_values: ArrayLike, looks: int = 1, decided: int = 0) -> Floats:
     """Return the p values of many rows (..., m) adjusted by Benjamini and Hochberg (1995), times the looks so far, at
     most 1.
 
     Below q, at most a share q of the rows that are called different are expected not to be. `looks`: the number of
-    times that the result was looked at before more rounds were raced, this look included; ValueError below 1. NaN is no
-    member of the family.
+    times that the result is looked at, this look included; ValueError below 1. NaN is no member of the family; the rows
+    that were `decided` at an earlier look are, each as if its p value were 1.
     """
     if looks < 1:
         raise ValueError(f"{looks} looks: this one counts")
     p = np.asarray(p_values, dtype=float)
-    m = np.count_nonzero(~np.isnan(p), axis=-1, keepdims=True)
+    m = np.count_nonzero(~np.isnan(p), axis=-1, keepdims=True) + decided
     order = np.argsort(p, axis=-1)  # NaN is last
     ranked = np.take_along_axis(p, order, axis=-1) * m / np.arange(1, p.shape[-1] + 1)
     least_above = np.fmin.accumulate(ranked[..., ::-1], axis=-1)[..., ::-1]
@@ -272,39 +272,49 @@ def rounds_to_settle(residual_sd: float, margin: float, rows: int) -> int | None
     return _fewest(n, 2 * n - 3, np.sqrt(2 / n), residual_sd, margin, rows)
 
 
-def paired_rounds_to_settle(residual_sd: float, margin: float, rows: int, fewest: int = 2) -> int | None:
+def paired_rounds_to_settle(
+    residual_sd: float, margin: float, rows: int, fewest: int = 2, looks: int = 1
+) -> int | None:
     """Return the rounds with both sides at once with which a row would be called same, faster or slower; None above 50.
 
     The smallest n, `fewest` at least, with (t[1 - 0.025 / m, n - 1] + t[0.95, n - 1]) s / sqrt(n) <= M; otherwise as
-    `rounds_to_settle`, s the standard deviation of a round's difference.
+    `rounds_to_settle`, s the standard deviation of a round's difference. Each of several `looks` has its share of both
+    levels.
     """
     n = np.arange(fewest, MOST_ROUNDS + 1)
-    return _fewest(n, n - 1, 1 / np.sqrt(n), residual_sd, margin, rows)
+    return _fewest(n, n - 1, 1 / np.sqrt(n), residual_sd, margin, rows, looks)
 
 
-def paired_margin(residual_sd: float, rounds: int, rows: int) -> float:
+def paired_margin(residual_sd: float, rounds: int, rows: int, looks: int = 1) -> float:
     """Return the margin, on the scale of logarithms, that a number of rounds with both sides at once settles.
 
     The inverse of `paired_rounds_to_settle`. ValueError below 2 rounds.
     """
     if rounds < 2:
         raise ValueError("one round has no spread")
-    return float(_margins(np.asarray(rounds - 1), residual_sd / math.sqrt(rounds), rows))
+    return float(_margins(np.asarray(rounds - 1), residual_sd / math.sqrt(rounds), rows, looks))
 
 
-def _margins(df: NDArray[np.int_], standard_error: Any, rows: int) -> Floats:
-    result: Floats = (special.stdtrit(df, 1 - 0.025 / rows) + special.stdtrit(df, 0.95)) * standard_error
+def _margins(df: NDArray[np.int_], standard_error: Any, rows: int, looks: int = 1) -> Floats:
+    different, same = 1 - 0.025 / (rows * looks), 1 - 0.05 / looks
+    result: Floats = (special.stdtrit(df, different) + special.stdtrit(df, same)) * standard_error
     return result
 
 
 def _fewest(
-    n: NDArray[np.int_], df: NDArray[np.int_], scale: Floats, residual_sd: float, margin: float, rows: int
+    n: NDArray[np.int_],
+    df: NDArray[np.int_],
+    scale: Floats,
+    residual_sd: float,
+    margin: float,
+    rows: int,
+    looks: int = 1,
 ) -> int | None:
     """Return the first of the numbers of rounds `n` at which the standard error, `scale` times the residual standard
     deviation, is small enough."""
     if not residual_sd >= 0:
         raise ValueError(f"no rounds follow from a standard deviation of {residual_sd}")
-    enough = np.flatnonzero(_margins(df, residual_sd * scale, rows) <= margin)
+    enough = np.flatnonzero(_margins(df, residual_sd * scale, rows, looks) <= margin)
     return int(n[enough[0]]) if enough.size else None
 
 

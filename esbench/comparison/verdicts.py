@@ -40,12 +40,13 @@ def judged(candidates: Sequence[CandidateRow], options: CompareOptions) -> tuple
         for candidate in candidates
         if candidate.fitted is not None and candidate.waits
     ]
-    p_values = iter(map(float, stats.adjusted(raw, options.looks)))
+    p_values = iter(map(float, stats.adjusted(raw, options.looks, options.decided)))
+    tested = len(raw) + options.decided
     rows = []
     for candidate in candidates:
         row = candidate.row
         if candidate.fitted is not None and candidate.waits:
-            verdict = _verdict(candidate, candidate.fitted, next(p_values), len(raw), options)
+            verdict = _verdict(candidate, candidate.fitted, next(p_values), tested, options)
             row = replace(row, verdict=verdict)
         rows.append(row)
     return tuple(rows)

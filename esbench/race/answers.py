@@ -62,7 +62,7 @@ class ReadTasks(Hook):
         for task in step.tasks:
             if self._may_write(task) and _has_any_length(task, step):
                 self._changed_by = task.name
-        self._waiting += [task for task in step.tasks if self._reads(task) and task.name not in approximate]
+        self._waiting += [task for task in step.tasks if self._is_compared(task) and task.name not in approximate]
 
     def ask(self) -> None:
         """Ask the tasks that wait, and write down what they are answered. Raises RecordError if that is not possible.
@@ -102,6 +102,9 @@ class ReadTasks(Hook):
         except EsbenchError:
             return False
         return True
+
+    def _is_compared(self, task: Task) -> bool:
+        return task.operation.include_in_reporting is not False and self._reads(task)
 
     def _reads(self, task: Task) -> bool:
         return task.operation.python != "runner" and kind_of(task.operation).reads(task.operation.params)

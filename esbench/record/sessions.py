@@ -21,11 +21,38 @@ from esbench.record.reading import read_stored, reading
 from esbench.record.store import LAST, RaceStore, ambiguous, check_race_id, remove_folder, replace_file
 from esbench.record.sums import UNSEALED, damage_text, is_as_sealed, sealed
 
-SCHEMA = 4
+SCHEMA = 5
 _FIRST_WITH_SUM = 4
 PLANNED, RUNNING, COMPLETE, CANCELLED = "planned", "running", "complete", "cancelled"
 WARMUPS = ("cut", "track")
 LEAST_S, LEAST_ON_FRESH_NODES_S = 20.0, 40.0  # of a task on each side: later most of what Java compiles is compiled
+
+
+@dataclass(frozen=True)
+class TaskPacing:
+    """The pacing that the pilot of a task has found: the length of its slices, the gap after each, and the seconds of
+    each side."""
+
+    task: str
+    slice_s: float
+    gap_s: float
+    own_s: float
+
+    def __post_init__(self) -> None:
+        """Check the values. Raises ValueError for those that no race can keep to."""
+        if not (self.slice_s >= 1 and self.slice_s % 1 == 0):
+            raise ValueError("a slice has whole seconds")
+        if self.gap_s < 0 or self.own_s <= 0:
+            raise ValueError("a time is negative")
+
+
+@dataclass(frozen=True)
+class SeenLuck:
+    """The standard deviation of a round's difference beside what happens within rounds (a ratio), as a session has seen
+    it. `fresh_nodes`: each side had fresh nodes in each round."""
+
+    ratio: float
+    fresh_nodes: bool
 
 
 @dataclass(frozen=True)
@@ -35,7 +62,8 @@ class Pacing:
     `slice_s`: the length of a slice; None: 1 s, and 2 s in a step that writes documents. `gap_s` follows each slice;
     None: 50 ms, and 1 s in a step of bulks. `task_time_s`: the time of a task, all sides together; None: as the
     track says, but `least_s` a side at least. `warmup`: cut (by the comparison, where the ratio is steady) or track (as
-    long as the track says). `own_nodes`: each side has its own nodes, even if one could hold both.
+    long as the track says). `own_nodes`: each side has its own nodes, even if one could hold both. `tasks`: what a
+    pilot has found for single ones, in place of what stands above. `settled`: the tasks that are raced no more.
     """
 
     slice_s: float | None = None
@@ -44,6 +72,8 @@ class Pacing:
     warmup: str = "cut"
     own_nodes: bool = False
     least_s: float = LEAST_S
+    tasks: tuple[TaskPacing, ...] = ()
+    settled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the values. Raises ValueError for those that no race can keep to."""
@@ -53,6 +83,10 @@ class Pacing:
             raise ValueError("a time is negative")
         if self.warmup not in WARMUPS:
             raise ValueError(f'"{self.warmup}" is not a kind of warmup')
+
+    def of(self, task: str) -> TaskPacing | None:
+        """Return what a pilot has found for a task, by name; None without one."""
+        return next((each for each in self.tasks if each.task == task), None)
 
 
 @dataclass(frozen=True)
@@ -84,9 +118,11 @@ class RaceSession:
     """A session: `words` are the options that all sides have. Frozen: methods return a changed copy.
 
     `pacing`: its sides are raced at once; None: they take turns. `budget_s`: no round begins that would not end within
-    it. `search`: its races search for a capacity; the options of that search as words, empty of other sessions. `auto`:
-    the number of rounds still has to be taken from the spread of the first ones. `damage`: the sentence that says that
-    its file was changed, which is not in it.
+    it. `search`: its races search for a capacity; the options of that search as words, empty of other sessions.
+    `effect_ratio`: the change that it is planned to settle; None: it is not planned. `auto`: the number of rounds still
+    has to be taken from the spread of the first ones. `look_at`: the rounds after which rows are judged, as far as they
+    were planned. `luck` that its first rounds have seen; `pilots_s`: the seconds that pilots took in the first one
+    alone. `damage`: the sentence that says that its file was changed, which is not in it.
     """
 
     id: str
@@ -103,7 +139,11 @@ class RaceSession:
     budget_s: float | None = None
     auto: bool = False
     search: tuple[str, ...] = ()
-    looks: int = 1  # how many results this session has had: one, and one more each time that rounds were added
+    looks: int = 1  # how many results this session has: the planned ones, and one more each time that rounds are added
+    effect_ratio: float | None = None
+    look_at: tuple[int, ...] = ()
+    luck: SeenLuck | None = None
+    pilots_s: float = 0.0
     schema: int = SCHEMA
     damage: str = ""
 
@@ -155,6 +195,12 @@ class RaceSession:
         """The seconds that each complete round took, as far as they are known; of sides that are raced at once."""
         first = self.sides[0].name
         return tuple(race.took_s for race in self.plan if race.side == first and race.took_s is not None)
+
+    @property
+    def next_round_s(self) -> float | None:
+        """The seconds that the next round takes, if it takes as long as the last one; None before there is one."""
+        took_s = self.rounds_took_s
+        return max(1.0, took_s[-1] - (self.pilots_s if len(took_s) == 1 else 0.0)) if took_s else None
 
     def in_whole_rounds(self) -> RaceSession:
         """Return the session with every round raced again of which a race is not complete."""

@@ -105,7 +105,7 @@ def _basis(compared: Comparison) -> str:
     if compared.history and any(row.estimate and row.estimate.method == "history" for row in pair.primary):
         parts.append(f"with {compared.history} earlier races")
     if compared.looks > 1:
-        parts.append(f"look {compared.looks}: verdicts are stricter")
+        parts.append(f"{compared.looks} looks: verdicts are stricter")
     return ", ".join(parts)
 
 

@@ -217,7 +217,7 @@ def _line(compared: Comparison) -> str:
     primary = sum(len(pair.primary) for pair in compared.pairs)
     parts.append(f"{compared.tested or 'none'} of {primary} {'row' if primary == 1 else 'rows'} could be judged")
     if compared.looks > 1:
-        parts.append(f"look {compared.looks}: verdicts are stricter")
+        parts.append(f"{compared.looks} looks: verdicts are stricter")
     return "   ".join(parts)
 
 

@@ -131,7 +131,6 @@ def test_in_turns_each_race_is_a_search_of_one_side(races: Races, servers: Sides
         ((*SEARCH, "--objective=p99 50ms"), '"p99 50ms" is not an objective'),
         ((*SEARCH, "--task-time=8s"), "--capacity cannot be combined with --task-time"),
         ((*SEARCH, "--warmup=cut"), "--capacity cannot be combined with --warmup"),
-        ((*SEARCH, "--rounds=auto"), "--capacity cannot be combined with --rounds=auto"),
         ((*SEARCH, "--search-budget=soon"), '--search-budget: "soon" is not a duration'),
         (("--capacity=last", "--task=paced"), "--task belongs to a search for a capacity (say --capacity alone)"),
         (

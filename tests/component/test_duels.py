@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -291,52 +290,20 @@ def test_a_resumed_session_runs_a_command_only_if_it_is_given_again(
     assert said.read_text() == "ran\nran\n"
 
 
-def plan(races: Races, one: NullServer, other: NullServer, *arguments: str) -> subprocess.Popen[str]:
-    """A second of warmup and five slices of each side, the fewest that make a plan."""
-    sides = ("--baseline=", f"--contender=target-hosts={other.url}", "--task-time=12s", "--warmup=track", "--plan")
-    return races.start(one, *SHORT, *sides, *arguments, command="duel")
-
-
-def test_a_duel_is_planned_by_its_first_two_rounds_and_another_one_by_these(
+def test_a_planned_duel_has_a_pilot_in_its_first_round_that_is_in_no_record(
     races: Races, null_server: NullServerFactory
 ) -> None:
-    track = races.track / "track.yml"
-    timed = "warmup-time-period: 1, time-period: 5"
-    track.write_text(track.read_text().replace("warmup-iterations: 10, iterations: 50", timed))
     one, other = null_server(), null_server(another_cluster())
-    outcome = races.finish(plan(races, one, other, "--budget=15m"), 60)
+    sides = ("--baseline=", f"--contender=target-hosts={other.url}", "--task-time=8s", "--rounds=2", "--budget=5m")
+    outcome = races.finish(races.start(one, *SHORT, *sides, command="duel"), 90)
     assert outcome.code == 0, outcome.stderr
     session = last(races)
-    assert "no earlier duel is like this one: its first 2 rounds are raced" in outcome.stderr
-    assert re.search(r"^round 2 of the first 2: about \d+ s left$", outcome.stderr, re.MULTILINE)
-    assert (session.rounds_done, session.rounds, session.auto, session.budget_s) == (2, 6, True, None)
-    assert re.search(rf"^Session +2 rounds of {session.id} of \S+Z$", outcome.stdout, re.MULTILINE)
-    assert re.search(r"^as raced +5\.0% +\S+", outcome.stdout, re.MULTILINE)
-    assert re.search(r"^--task-time=\d+s +\d+\.\d% +\d+ +within 15 min$", outcome.stdout, re.MULTILINE)
-    assert "note: based on 2 rounds: a spread of so few is a rough guess" in outcome.stdout
-    assert "the same nodes in all rounds" in outcome.stdout
-    assert "Verdict" not in outcome.stdout
-    command = outcome.stdout.splitlines()[-1]
-    goes_on = re.fullmatch(rf"esbench duel --resume {session.id} --rounds=(\d+)", command)
-    assert goes_on and int(goes_on[1]) >= 6
-
-    again = races.finish(plan(races, one, other, "--format=json", "--user-tags=a:b"))
-    assert again.code == 0, again.stderr
-    assert last(races) == session
-    document = json.loads(again.stdout)
-    assert document["facts"]["Session"].endswith("Z, an earlier duel like this one; nothing was raced")
-    assert (document["overview"]["after"], document["overview"]["rounds"]) == (command, 2)
-
-    resumed = races.start(one, f"--resume={session.id}", f"--rounds={goes_on[1]}", command="duel")
-    wait_until(lambda: not last(races).auto, resumed)
-    press_ctrl_c(resumed)
-    assert races.finish(resumed).code == 130
-    ended = last(races)
-    assert (ended.id, ended.rounds, ended.looks, ended.plan[:4]) == (session.id, int(goes_on[1]), 1, session.plan[:4])
-
-    differing = plan(races, one, other, "--track-params=rate:7")
-    wait_until(lambda: last(races).id != session.id, differing)
-    press_ctrl_c(differing)
-    outcome = races.finish(differing)
-    assert outcome.code == 130
-    assert "no earlier duel is like this one" in outcome.stderr
+    assert session.pacing is not None
+    (found,) = session.pacing.tasks
+    assert (found.task, found.own_s, session.rounds, session.effect_ratio) == ("closed", 4.0, 2, 0.1)
+    assert outcome.stderr.count("] pilot of closed") == 1
+    assert re.search(r"^plan: 2 rounds of .* expected to settle 10 % for 0 of 1 tasks", outcome.stderr, re.MULTILINE)
+    records = [races.record(str(race.race_id)) for race in session.plan]
+    assert {task.name for record in records for task in record.tasks} == {"delete-index", "create-index", "closed"}
+    assert {task.slices.gap_s for record in records for task in record.tasks if task.slices} == {found.gap_s}
+    assert "2 of 6 rounds" in outcome.stdout

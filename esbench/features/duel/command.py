@@ -22,7 +22,7 @@ from esbench.features.duel.side_options import NOT_OF_A_SIDE, split_side, words_
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
 from esbench.units import parse_duration
 
-AUTO = "auto"
+BUDGET = "15m"
 _SAY = {"slice_s": "say 2s", "gap_s": "say 50ms", "task_time_s": "say 80s or 5m", "budget_s": "say 15m"}
 _DURATIONS = tuple(_SAY)
 
@@ -34,34 +34,28 @@ class _DuelCommand(EsbenchCommand):
         return super().hint_of_word(word, ctx)
 
 
-class _Rounds(click.IntRange):
-    """A number of rounds, or `auto`."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return AUTO if value == AUTO else super().convert(value, param, ctx)
-
-
 pacing_options = with_options(
     option("--turns", is_flag=True, help="Race the sides one after the other, not at the same time."),
     option(
         "--slice",
         "slice_s",
         metavar="DURATION",
-        show_default="1s; 2s in tasks that write",
+        show_default="planned; else 1s, 2s in tasks that write",
         help="How long a side gets load before the next one does, in whole seconds.",
     ),
     option(
         "--slice-gap",
         "gap_s",
         metavar="DURATION",
-        show_default="50ms; 1s in tasks that bulk",
+        show_default="planned; else 50ms, 1s in tasks that bulk",
         help="The pause after each slice.",
     ),
     option(
         "--task-time",
         "task_time_s",
         metavar="DURATION",
-        show_default=f"as the track says, but at least {LEAST_S:g}s a side, {LEAST_ON_FRESH_NODES_S:g}s on fresh nodes",
+        show_default=f"planned; else as the track says, but {LEAST_S:g}s a side, {LEAST_ON_FRESH_NODES_S:g}s on fresh "
+        "nodes",
         help="How long each task lasts, all sides together: 80s, 5m.",
     ),
     option(
@@ -77,7 +71,8 @@ pacing_options = with_options(
         "budget_s",
         metavar="DURATION",
         matters=True,
-        help="Begin no round that would end later: 30m.",
+        show_default=BUDGET,
+        help="The time to plan for. No round begins that would end later.",
     ),
 )
 
@@ -117,23 +112,17 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
 )
 @option(
     "--rounds",
-    type=_Rounds(min=1),
-    metavar="N|auto",
+    type=click.IntRange(min=1),
+    metavar="N",
     matters=True,
-    show_default=str(FEWEST_ROUNDS),
-    help=f"How often the sides are raced. {FEWEST_ON_ONE_NODE} are enough where they share a node; auto: as many as "
-    "their differences need.",
+    show_default="planned",
+    help=f"How often they are raced. A verdict takes {FEWEST_ROUNDS}, or {FEWEST_ON_ONE_NODE} where they share a node.",
 )
 @pacing_options
 @search_flags
 @session_flags
 @dry_run_option
-@option(
-    "--plan",
-    is_flag=True,
-    help="Only say how many rounds, and how much time, a change of 5 % or 10 % needs. Two rounds are raced for that, "
-    "unless there is an earlier duel like this one.",
-)
+@option("--yes", is_flag=True, help="Begin without asking, even if the budget should settle nothing.")
 @option(
     "--resume",
     metavar="SESSION",
@@ -155,7 +144,6 @@ def duel(context: click.Context, /, **flags: Any) -> int:
 
     flags |= {name: _seconds(context, name) for name in _DURATIONS}
     _check_turns(context)
-    _check_plan(context)
     search = search_words(context)
     words, resumed = words_given(context), flags["resume"]
     if len(flags["baselines"]) > 1:
@@ -170,9 +158,9 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             if flags["turns"]:
                 rounds = flags["rounds"] or FEWEST_ROUNDS
                 return SessionCommand(flags, progress).begin("duel", words, named, rounds, search=search)
-            if search and flags["rounds"] == AUTO:
-                raise UsageError("--capacity cannot be combined with --rounds=auto", hint="give --rounds=6")
-            rounds = None if flags["plan"] or flags["rounds"] == AUTO else flags["rounds"] or FEWEST_ROUNDS
+            is_planned = not (flags["rounds"] or search or flags["test_mode"])
+            if flags["budget_s"] is None and is_planned:
+                flags["budget_s"], context.params["budget_s"] = parse_duration(BUDGET, "--budget"), BUDGET
             pacing = Pacing(
                 flags["slice_s"],
                 flags["gap_s"],
@@ -183,9 +171,7 @@ def duel(context: click.Context, /, **flags: Any) -> int:
             if flags["budget_s"] is not None:
                 least_s = pacing.task_time_s or LEAST_S * len(sides)
                 check_budget(flags["budget_s"], context.params["budget_s"], "--budget", least_s, "a round")
-            return SessionCommand(flags, progress).begin("duel", words, named, rounds, pacing, search)
-        if flags["rounds"] == AUTO:
-            raise UsageError("--rounds=auto is for a session that begins", where=f"--resume={resumed}")
+            return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"], pacing, search)
         if flags["restart_node"]:
             raise UsageError("--restart-node cannot be changed when a session is resumed", where=f"--resume={resumed}")
         if flags["dry_run"]:
@@ -223,34 +209,11 @@ def _check_turns(context: click.Context) -> None:
         return
     given = [param for param in context.command.params if param.name in (*_DURATIONS, "warmup", "own_nodes")]
     names = [param.opts[0] for param in given if flags[str(param.name)] not in (None, False)]
-    names += ["--rounds=auto"] if flags["rounds"] == AUTO else []
     if names:
         raise UsageError(
             f"{names[0]} cannot be combined with --turns: it is for sides that are raced at once",
             hint="leave one of them out",
         )
-
-
-_NOT_PLANNED = {
-    "resume": "a plan is made before a duel, or of an earlier one like it",
-    "turns": "a plan is for sides that are raced at once",
-    "dry_run": "it races nothing, and a plan needs two rounds",
-    "rounds": "the plan computes their number",
-    "test_mode": "its tasks are too short",
-    "html": "a plan has no page",
-    "fail_on": "a plan has no verdicts",
-}
-
-
-def _check_plan(context: click.Context) -> None:
-    """Raise a UsageError for options that say something else of a duel than --plan does."""
-    if not context.params["plan"]:
-        return
-    for name, why in _NOT_PLANNED.items():
-        if context.params[name]:
-            raise UsageError(
-                f"--plan cannot be combined with --{name.replace('_', '-')}: {why}", hint="leave one of them out"
-            )
 
 
 def _check_comparison(flags: Mapping[str, Any]) -> None:

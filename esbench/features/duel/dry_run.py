@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from esbench.cli.dry_run import DryRun, least_step_s, race_facts, race_s
-from esbench.features.duel.slices import shaped, slicing
+from esbench.features.duel.planner import Terms, forecast_of
+from esbench.features.duel.slices import may_be_planned, shaped, slicing
 from esbench.units import format_duration
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
-    from esbench.model import Step
+    from esbench.model import Challenge, Step
     from esbench.race.options import RaceOptions
     from esbench.race.probing import Probing
     from esbench.race.track import RacedTrack
@@ -47,19 +48,31 @@ class DryRunAtOnce(DryRun):
         search: Probing | None,
         session: RaceSession,
         pacing: Pacing,
+        terms: Terms | None = None,
     ) -> None:
         super().__init__(sides, progress, search)
         self._session = session
         self._pacing = pacing
+        self._terms = terms
         for made in self.plans.values():
             made.raced.challenge = shaped(made.raced.challenge, pacing, len(sides))
 
     def facts(self) -> Iterator[tuple[str, str]]:
         raced, pacing = [made.raced for made in self.plans.values()], self._pacing
         yield "At once", f"{len(raced)} sides{_slices(raced[0], pacing)}"
+        if self._terms is not None:
+            yield from self._plan(self._terms, raced[0].challenge)
+            return
         of_sides = [[_at_once_s(step, pacing) for step in side.challenge.steps] for side in raced]
         round_s = sum(len(raced) * max(of_step) for of_step in zip(*of_sides, strict=True))
         yield "Rounds", _rounds(self._session, round_s)
+
+    def _plan(self, terms: Terms, challenge: Challenge) -> Iterator[tuple[str, str]]:
+        """Yield the plan as far as it is known, and what would settle the rest."""
+        forecast = forecast_of(challenge, terms, others_s(challenge, self._pacing, terms.sides))
+        yield "Plan", f"{forecast.text}, if rounds differ by {100 * terms.luck:.2g} %; round 1 refines it"
+        if remedies := "; ".join(forecast.remedies()):
+            yield "For the rest", remedies
 
     def facts_of(self, side: str) -> Iterator[tuple[str, str]]:
         return race_facts(self.sides[side], self.plans[side])
@@ -89,6 +102,11 @@ def _slices(raced: RacedTrack, pacing: Pacing) -> str:
     (length, gap), *others = sorted(tasks, key=lambda times: -len(tasks[times]))
     apart = (f"; {', '.join(tasks[times])}: {times[0]}, {times[1]}" for times in others)
     return f" in slices of {length}, gaps of {gap}{''.join(apart)}"
+
+
+def others_s(challenge: Challenge, pacing: Pacing, sides: int) -> float:
+    """Return the seconds that the steps of a round take at least which no pilot plans, all sides together."""
+    return sides * sum(_at_once_s(step, pacing) for step in challenge.steps if not may_be_planned(step))
 
 
 def _at_once_s(step: Step, pacing: Pacing) -> float:

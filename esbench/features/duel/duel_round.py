@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from esbench.errors import RaceError
@@ -24,7 +24,7 @@ from esbench.model import Challenge, Step
 from esbench.race.hook import Pace, T
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.record.sessions import COMPLETE, Pacing
+from esbench.record.sessions import COMPLETE, Pacing, TaskPacing
 from esbench.telemetry.processes import Processes
 
 SETTLE_S = 0.1
@@ -32,6 +32,11 @@ _SAMPLED_BEFORE_NS = 10_000_000  # a slice begins: in the gap, when what was in 
 _START_DELAY_NS = 20_000_000  # until all sides know the start
 _POLL_S = 0.2
 _END_WITHIN_S = 3.0  # for a side, after a second interrupt
+
+
+@dataclass(frozen=True)
+class PilotStep(Step):
+    """The first seconds of the step that follows: what they show is no result."""
 
 
 class Round:
@@ -54,7 +59,7 @@ class Round:
         self._meetings = dict.fromkeys(order, 0)  # that each side has come to
         self._brought: dict[str, Any] = {}
         self._start_ns: dict[int, int] = {}  # of the step that begins with a meeting
-        self._paces = {side: _SidePace(self, side) for side in order}
+        self._paces = {side: SidePace(self, side) for side in order}
         self._cpu: SlicedCpu | None = None
         self.race_ids: dict[str, str] = {}
         self.pids: dict[str, Mapping[str, int]] = {}
@@ -194,14 +199,16 @@ class Round:
                 raise RaceError(f"{', '.join(sorted(gone & self._ended))} has fewer steps, and has ended")
 
 
-class _SidePace(Pace):
-    """The pace of one side's race."""
+class SidePace(Pace):
+    """The pace of one side's race. `piloted`: the results of the last pilot, which are in no record."""
 
     def __init__(self, of_all: Round, side: str) -> None:
         self.interrupts = InterruptsByOthers()
         self._round = of_all
         self._side = side
         self._slicing: Slicing | None = None  # of the present step; None of one without load
+        self._is_pilot = False
+        self.piloted: tuple[TaskResult, ...] = ()
 
     def join(self, race_id: str) -> InterruptsByOthers:
         self._round.race_ids[self._side] = race_id
@@ -210,6 +217,16 @@ class _SidePace(Pace):
     @property
     def siblings(self) -> frozenset[str]:
         return frozenset(race for side, race in self._round.race_ids.items() if side != self._side)
+
+    @property
+    def pacing(self) -> Pacing:
+        """The pacing of the round, with what its pilots have found so far."""
+        return self._round.pacing
+
+    def plan(self, tasks: Sequence[TaskPacing]) -> None:
+        """Race tasks as their pilot has found; each side says the same, once all pilots have ended."""
+        kept = tuple(each for each in self.pacing.tasks if each.task not in {task.task for task in tasks})
+        self._round.pacing = replace(self.pacing, tasks=(*kept, *tasks))
 
     def shaped(self, challenge: Challenge) -> Challenge:
         return shaped(challenge, self._round.pacing, len(self._round.sides))
@@ -227,7 +244,7 @@ class _SidePace(Pace):
 
     @contextmanager
     def step(self, step: Step) -> Iterator[None]:
-        self._slicing = slicing(step, self._round.pacing)
+        self._slicing, self._is_pilot = slicing(step, self._round.pacing), isinstance(step, PilotStep)
         if self._slicing is not None:
             yield
             return
@@ -243,12 +260,15 @@ class _SidePace(Pace):
         if self._slicing is None:
             return results
         cpu_s = self._round.end(self._side)
-        return tuple(
+        results = tuple(
             result
             if result.slices is None
             else replace(result, slices=replace(result.slices, cpu_s=cpu_s[result.slices.skipped :]))
             for result in results
         )
+        if self._is_pilot:
+            self.piloted, results = results, ()
+        return results
 
 
 class SlicedCpu:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
 from typing import Protocol
 
 from esbench.engine.base import LOG_FOLLOWS
@@ -18,7 +17,7 @@ from esbench.engine.nodes import Engine
 from esbench.errors import EsbenchError, RaceError
 from esbench.features.duel.duel_round import Round
 from esbench.features.duel.own_indices import has_prefixes
-from esbench.features.duel.session import Duel, Race, begun, left_text, lengthened, resume_hint, shares_a_node
+from esbench.features.duel.session import Duel, Race, begun, left_text, resume_hint, shares_a_node
 from esbench.race.hook import Pace
 from esbench.race.interrupts import Interrupts
 from esbench.record.model import RaceRecord
@@ -35,15 +34,13 @@ class DuelAtOnce(Duel):
     """Runs the remaining rounds of a session; the caller holds the session's lock.
 
     `races_of_round` is a context manager for a round, of the sides' names: it yields the function that races a side in
-    its own thread, in place of `race`. `settling` returns the number of rounds that settle a
-    session of `--rounds=auto`, from the spread of those that it has; None if none within reason do. `round_of` returns
-    a Round. `first`: the number of rounds that are raced for now, whatever the session has left; None: all of them.
+    its own thread, in place of `race`. `planned` returns a session as it goes on, by a plan, after the rounds that it
+    has. `round_of` returns a Round.
     """
 
     races_of_round: Callable[[Sequence[str]], AbstractContextManager[Race]]
-    settling: Callable[[RaceSession], int | None]
+    planned: Callable[[RaceSession], RaceSession]
     round_of: Callable[[Sequence[str], Pacing, int], _Round] = Round
-    first: int | None = None
 
     def run(self, session: RaceSession) -> RaceSession:
         """Run the remaining rounds and return the session, which is saved before and after each of them.
@@ -56,15 +53,13 @@ class DuelAtOnce(Duel):
         shared = has_prefixes(self.sides.values()) and shares_a_node(self.sides.values(), restart_node=False)
         with Interrupts(), ExitStack() as stack:
             node: Engine | None = None
-            while (session := self._settled(session)).left:
+            while (session := self._saved(self.planned(session))).left:
                 number = session.left[0].round
-                if self.first is not None and number > self.first:
-                    return session
                 round_began_s = self.progress.clock()
                 spent_now_s = spent_s + round_began_s - began_s
                 if not fits(session, spent_now_s):
                     return self._ended_by_budget(session)
-                place = round_text(session, number, self.first)
+                place = round_text(session, number)
                 self._announce(session, place, spent_now_s)
                 try:
                     with ExitStack() as of_round:
@@ -82,26 +77,12 @@ class DuelAtOnce(Duel):
         return session
 
     def _announce(self, session: RaceSession, place: str, spent_s: float = 0.0) -> None:
-        took_s, budget_s = session.rounds_took_s, session.budget_s
-        if not took_s:
+        next_s, budget_s = session.next_round_s, session.budget_s
+        if next_s is None:
             self.progress.say(place)
             return
-        left_s = ((self.first or session.rounds) - session.rounds_done) * fmean(took_s)
+        left_s = (session.rounds - session.rounds_done) * next_s
         self.progress.say(f"{place}: {left_text(left_s if budget_s is None else min(left_s, budget_s - spent_s))}")
-
-    def _settled(self, session: RaceSession) -> RaceSession:
-        """Return the session with the rounds that the spread of its first ones asks for, once these are complete."""
-        if not session.auto or session.left:
-            return session
-        rounds = self.settling(session)
-        if rounds is None:
-            self.progress.warn(
-                "--rounds=auto: more than 50 rounds would be needed, or no row can be judged, and none are added; the "
-                "comparison says which, and whether longer tasks help (--task-time, in a new session)"
-            )
-        elif rounds > session.rounds:
-            self.progress.say(f"the spread of {session.rounds} rounds asks for {rounds}")
-        return self._saved(replace(lengthened(session, max(rounds or 0, session.rounds)), auto=False))
 
     def _ended_by_budget(self, session: RaceSession) -> RaceSession:
         kept = tuple(race for race in session.plan if race.status == COMPLETE)
@@ -139,16 +120,13 @@ class DuelAtOnce(Duel):
 
 
 def fits(session: RaceSession, spent_s: float) -> bool:
-    """True if the next round would end within the session's budget, by the mean of the rounds so far."""
-    took_s = session.rounds_took_s
-    return session.budget_s is None or not took_s or spent_s + fmean(took_s) <= session.budget_s
+    """True if the next round would end within the session's budget, if it takes as long as the last one."""
+    next_s = session.next_round_s
+    return session.budget_s is None or next_s is None or spent_s + next_s <= session.budget_s
 
 
-def round_text(session: RaceSession, number: int, first: int | None = None) -> str:
-    """Return the place of a round: `round 2 of 6`; of 6 `at least` where their number follows from their spread, of
-    the `first 2` if no more are raced for now."""
-    if first is not None:
-        return f"round {number} of the first {first}"
+def round_text(session: RaceSession, number: int) -> str:
+    """Return the place of a round: `round 2 of 6`; of 6 `at least` where their number follows from their spread."""
     return f"round {number} of {'at least ' if session.auto else ''}{session.rounds}"
 
 

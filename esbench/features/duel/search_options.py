@@ -26,7 +26,6 @@ _SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search
 _NOT_SEARCHED = {
     "task_time_s": ("--task-time", "probes have a length of their own"),
     "warmup": ("--warmup", "each probe discards its own"),
-    "plan": ("--plan", "it plans by the spread within tasks, and a search is one value"),
 }
 
 CAPACITY = Option(  # in place of that of a race, which always names one

@@ -60,13 +60,14 @@ def planned(
     budget_s: float | None = None,
     auto: bool = False,
     search: tuple[str, ...] = (),
+    effect_ratio: float | None = None,
 ) -> RaceSession:
     """Return a new session with its plan of races, not saved.
 
     `kind` is rounds or duel; the seed decides the order of the sides in each round. `words` are the options that all
     sides have, `name=value` without secrets. `before_round` is a shell command to run before each race, or each round
     if the sides are raced at once (`pacing`). `discard_first` adds a first race of each side that is not counted.
-    `budget_s`, `auto` and `search` are those of the session.
+    `budget_s`, `auto`, `search` and `effect_ratio` are those of the session.
     """
     places = _places(sides, rounds, seed, pacing)
     return RaceSession(
@@ -84,6 +85,7 @@ def planned(
         budget_s=budget_s,
         auto=auto,
         search=search,
+        effect_ratio=effect_ratio,
     )
 
 

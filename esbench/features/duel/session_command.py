@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,16 +19,17 @@ from esbench.cli.fail_on import raise_failures
 from esbench.cli.output import print_document, write_report
 from esbench.cli.publishing import check_publishing, followers, followers_of_sides, publish
 from esbench.comparison.comparability import checked_keys
-from esbench.comparison.metrics import THROUGHPUT, min_effect
+from esbench.comparison.model import Comparison
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.engine.nodes import Engine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
-from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns
+from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns, others_s
+from esbench.features.duel.duel_round import SidePace
 from esbench.features.duel.own_indices import check_at_once, has_prefixes, on_own_indices
-from esbench.features.duel.plan_command import PLAN_ROUNDS, PlannedBy
-from esbench.features.duel.planning import rounds_that_settle
+from esbench.features.duel.planned_side import PlannedSide
+from esbench.features.duel.planner import DuelPlanner, Terms, forecast_of, luck_of
 from esbench.features.duel.rounds_at_once import DuelAtOnce
 from esbench.features.duel.search_options import probing
 from esbench.features.duel.session import (
@@ -42,6 +43,7 @@ from esbench.features.duel.session import (
     with_rounds,
 )
 from esbench.features.duel.side_options import about, hidden, side_options, with_secrets, words_given
+from esbench.features.duel.slices import shaped
 from esbench.model import OBJECTIVES
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.hook import Hooks, Pace, SideHook
@@ -55,10 +57,12 @@ from esbench.record.model import RaceRecord
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, Pacing, RaceSession, SessionSide, SessionStore
 from esbench.record.store import RaceStore
 from esbench.report.rounds import rounds as rounds_document
+from esbench.units import parse_ratio
 
 if TYPE_CHECKING:
     from esbench.race.probing import Probing
 
+MIN_EFFECT, MOST_SESSIONS = 0.10, 100
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
 _ONE_SIDE = "there is nothing to compare: the session has one side"
 _GIVEN = ParameterSource.COMMANDLINE
@@ -95,6 +99,7 @@ class SessionCommand:
         self._races = RaceStore(esbench_home())
         self._all_stored = True
         self._search: tuple[str, ...] = ()
+        self._planner: DuelPlanner | None = None
 
     def begin(
         self,
@@ -120,30 +125,33 @@ class SessionCommand:
             has_fresh_nodes = not has_prefixes(options.values()) and not any(side.hosts for side in options.values())
             if has_fresh_nodes and not search:
                 pacing = replace(pacing, least_s=LEAST_ON_FRESH_NODES_S)
-        first_rounds = FEWEST_ON_ONE_NODE if has_prefixes(options.values()) else FEWEST_ROUNDS
+        budget_s = self._flags.get("budget_s")
+        is_planned = pacing is not None and budget_s is not None and not search and not self._flags["test_mode"]
         session = planned(
             kind,
             tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),
-            rounds or first_rounds,
+            rounds or (_fewest(options) if is_planned else FEWEST_ROUNDS),
             seed=next(iter(options.values())).seed,
             words=hidden(words),
             restart_node=self._flags["restart_node"],
             before_round=self._flags["before_round"],
             discard_first=pacing is None and begins_cold(options.values()),
             pacing=pacing,
-            budget_s=None if self._flags.get("plan") else self._flags.get("budget_s"),
-            auto=rounds is None,
+            budget_s=budget_s,
+            auto=rounds is None and is_planned,
             search=search,
+            effect_ratio=self._effect_ratio() if is_planned else None,
         )
-        if self._flags.get("plan"):
-            return self._plan(session, options, plans)
+        self._planner = self._planner_of(session, options, plans) if is_planned else None
         if self._flags["dry_run"]:
             search_steps = self._search_of(next(iter(options.values())), self._progress)
             if pacing is None:
                 dry_run: DryRun = DryRunInTurns(options, self._progress, search_steps, session)
             else:
-                dry_run = DryRunAtOnce(options, self._progress, search_steps, session, pacing)
+                terms = self._planner.terms if self._planner is not None else None
+                dry_run = DryRunAtOnce(options, self._progress, search_steps, session, pacing, terms)
             return dry_run.tell(self._flags)
+        self._foretell(plans, pacing)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
         return self._tell(raced)
@@ -186,26 +194,49 @@ class SessionCommand:
             },
         )
         if session.pacing is not None and (session.left or session.auto):
-            options, _ = self._at_once(options, session.pacing)
+            options, plans = self._at_once(options, session.pacing)
+            if session.effect_ratio is not None and session.budget_s is not None:
+                self._planner = self._planner_of(session, options, plans)
         return self._run(session, options)
 
-    def _plan(self, session: RaceSession, sides: Mapping[str, RaceOptions], plans: Mapping[str, RacePlan]) -> int:
-        """Print the rounds that a session needs, by those of an earlier session like it or by its own first two."""
-        planned_by = PlannedBy(esbench_home(), self._flags)
-        found = planned_by.earlier(session, sides, plans)
-        is_earlier = found is not None
-        if found is None:
-            self._progress.say(f"no earlier duel is like this one: its first {PLAN_ROUNDS} rounds are raced")
-            with SessionLock(esbench_home(), session.id):
-                raced = self._run(session, sides, PLAN_ROUNDS)
-            if raced is None:
-                return CANCELLED
-            found = planned_by.session(raced)
-            if found is None:
-                what = "the rounds give no plan: no task has requests in five slices of each side, in all rounds"
-                raise RaceError(what, hint="a longer --task-time may help")
-        planned_by.tell(*found, is_earlier=is_earlier)
-        return 0 if self._all_stored else 1
+    def _effect_ratio(self) -> float:
+        asked = self._flags["min_effect"]
+        return MIN_EFFECT if asked is None else parse_ratio(asked, "--min-effect")
+
+    def _planner_of(
+        self, session: RaceSession, sides: Mapping[str, RaceOptions], plans: Mapping[str, RacePlan]
+    ) -> DuelPlanner:
+        """Return what plans a session, by the luck that this home has seen."""
+        assert session.pacing is not None and session.budget_s is not None and session.effect_ratio is not None
+        is_fresh = session.pacing.least_s == LEAST_ON_FRESH_NODES_S
+        earlier, _ = self._sessions.newest(MOST_SESSIONS)
+        terms = Terms(
+            len(sides),
+            session.effect_ratio,
+            session.budget_s,
+            _fewest(sides),
+            None if session.auto else session.rounds,
+            luck_of(earlier, is_fresh=is_fresh),
+            is_fresh,
+            replace(session.pacing, tasks=(), settled=()),
+        )
+        challenge = next(iter(plans.values())).raced.challenge
+        return DuelPlanner(terms, challenge, self._progress, self._compared)
+
+    def _foretell(self, plans: Mapping[str, RacePlan], pacing: Pacing | None) -> None:
+        """Say what a session should settle; ask whether to begin, on a terminal, if that is nothing."""
+        if self._planner is None or pacing is None:
+            return
+        terms, raced = self._planner.terms, next(iter(plans.values())).raced
+        challenge = shaped(raced.challenge, pacing, terms.sides)
+        forecast = forecast_of(challenge, terms, others_s(challenge, pacing, terms.sides))
+        self._progress.say(f"plan: {forecast.text}, if rounds differ by {100 * terms.luck:.2g} %; round 1 refines it")
+        if forecast.settled:
+            return
+        for remedy in forecast.remedies():
+            self._progress.warn(f"nothing is expected to be settled; {remedy}")
+        if not self._flags["yes"] and sys.stdin.isatty() and sys.stderr.isatty():
+            click.confirm("Race it all the same?", abort=True, err=True)
 
     def _check_pacing(self, session: RaceSession, where: str) -> None:
         """Raise a UsageError for options that the session did not begin with: its rounds would differ."""
@@ -241,8 +272,6 @@ class SessionCommand:
         if sides == 1:
             self._check_of_one_side()
             check_files_without_verdicts(_ONE_SIDE, *outputs)
-        elif self._flags.get("plan"):
-            check_files_without_verdicts("a plan has no verdicts", *outputs)
         elif self._flags["dry_run"]:
             check_files_without_verdicts("a dry run has no verdicts", *outputs)
         else:
@@ -325,11 +354,8 @@ class SessionCommand:
                         f'challenge "{raced.challenge.name}" has no create-index: a race begins with what others left'
                     )
 
-    def _run(
-        self, session: RaceSession, sides: Mapping[str, RaceOptions], first: int | None = None
-    ) -> RaceSession | None:
-        """Run the session; return it when all races are complete, or only the `first` rounds; None if it was
-        cancelled."""
+    def _run(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> RaceSession | None:
+        """Run the session; return it when all races are complete; None if it was cancelled."""
         with self._progress:
             if session.left or session.auto:
                 self._look(session, sides)
@@ -343,8 +369,7 @@ class SessionCommand:
                     self._race,
                     self._progress,
                     races_of_round=self._races_of_round,
-                    settling=partial(self._settling, sides),
-                    first=first,
+                    planned=self._planner.after if self._planner is not None else lambda session: session,
                 )
             try:
                 return runner.run(session)
@@ -377,23 +402,28 @@ class SessionCommand:
         pace: Pace | None,
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
-        side, search = SideHook(pace or Pace(), node), self._search_of(options, progress, pace)
+        side, search = self._side(options, node, pace), self._search_of(options, progress, pace)
         record = run(options, progress, [progress, *others], side if search is None else Hooks([search, side]))
         if not publish(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record
 
+    def _side(self, options: RaceOptions, node: Engine | None, pace: Pace | None) -> SideHook:
+        """Return the hook of a race: of one of several sides at once, with pilots in the first round of a plan."""
+        if not isinstance(pace, SidePace):
+            return SideHook(pace or Pace(), node)
+        is_first = options.session is not None and options.session.round == 1
+        return PlannedSide(pace, node, self._planner if is_first else None)
+
     def _search_of(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing | None:
         """Return the steps of a race that searches for a capacity; None of another one."""
         return probing(self._search, options, progress, pace) if self._search else None
 
-    def _settling(self, sides: Mapping[str, RaceOptions], session: RaceSession) -> int | None:
-        """Return the rounds that the spread of the session's rounds asks for; None if no reasonable number does."""
-        compared = compare_stored(
-            esbench_home(), session.id, allow=self._flags["allow"], min_effect=self._flags["min_effect"]
-        )
-        effect = min_effect(THROUGHPUT, compared.min_effect_ratio, fresh_nodes=not has_prefixes(sides.values()))
-        return rounds_that_settle(compared, effect)
+    def _compared(self, session: RaceSession) -> Comparison:
+        """Save a session, and compare the rounds that it has."""
+        self._sessions.save(session)
+        allow, min_effect = self._flags["allow"], self._flags["min_effect"]
+        return compare_stored(esbench_home(), session.id, allow=allow, min_effect=min_effect)
 
     def _tell(self, session: RaceSession | None) -> int:
         """Print the result; return its exit code, or 1 if a race could not be stored."""
@@ -421,6 +451,11 @@ class SessionCommand:
         if self._flags.get("strict") and (failed := [text for record in records if (text := failed_checks(record))]):
             raise RaceError(f"checks failed in {len(failed)} rounds: {failed[0]}", where="--strict")
         return 0
+
+
+def _fewest(sides: Mapping[str, RaceOptions]) -> int:
+    """Return the rounds that a verdict takes."""
+    return FEWEST_ON_ONE_NODE if has_prefixes(sides.values()) else FEWEST_ROUNDS
 
 
 def _options(words: Sequence[str], sides: Mapping[str, Sequence[str]]) -> dict[str, RaceOptions]:

@@ -27,6 +27,8 @@ def slicing(step: Step, pacing: Pacing) -> Slicing | None:
     """Return the slices of a step; None of a step without load, which is not sliced."""
     if not any(map(is_load, step.tasks)):
         return None
+    if found := [each for task in step.tasks if (each := pacing.of(task.name)) is not None]:
+        return Slicing(max(each.slice_s for each in found), max(each.gap_s for each in found))
     kinds = [kind_of(task.operation) for task in step.tasks]
     writes, has_bulks = any(k.traits.sends_corpora for k in kinds), any(k.traits.in_file_order for k in kinds)
     length_s = SLICE_OF_WRITES_S if writes else SLICE_S
@@ -43,14 +45,27 @@ def shaped(challenge: Challenge, pacing: Pacing, sides: int) -> Challenge:
     other one lasts as `task_time_s` says, or as the track does (a number of requests at their rate) but
     `least_s` at least, in whole blocks of two slices.
     """
-    return replace(challenge, steps=tuple(_shaped_step(step, pacing, sides) for step in challenge.steps))
+    return replace(challenge, steps=tuple(shaped_step(step, pacing, sides) for step in challenge.steps))
 
 
-def _shaped_step(step: Step, pacing: Pacing, sides: int) -> Step:
+def shaped_step(step: Step, pacing: Pacing, sides: int) -> Step:
+    """Return a step with the lengths of its tasks as in `shaped`."""
     slices = slicing(step, pacing)
     if slices is None:
         return step
     return replace(step, tasks=tuple(_shaped(task, pacing, sides, slices.length_s) for task in step.tasks))
+
+
+def may_be_planned(step: Step) -> bool:
+    """True if a pilot can run the first seconds of a step, and its tasks can be of any length."""
+    return not step.completed_by and all(map(_has_any_length, step.tasks))
+
+
+def _has_any_length(task: Task) -> bool:
+    kind = kind_of(task.operation)
+    ends = kind.traits.sends_corpora and kind.ends(task.operation.params)
+    has_times = bool(task.schedule.stages) or task.schedule.recorded is not None
+    return is_load(task) and not has_times and not ends and measured_period_s(task) is not None
 
 
 def _shaped(task: Task, pacing: Pacing, sides: int, slice_length_s: float) -> Task:
@@ -62,9 +77,10 @@ def _shaped(task: Task, pacing: Pacing, sides: int, slice_length_s: float) -> Ta
     if measured_period_s(task) is None and (task.is_time_based or ends_with_documents):  # it ends, or others end it
         return task if pacing.warmup == "track" or not warmup_s else replace(task, warmup_time_s=0.0)
     by_track_s = max(pacing.least_s, least_s(task, kind) / sides)
-    own_s = by_track_s if pacing.task_time_s is None else pacing.task_time_s / sides
     block_s = 2 * slice_length_s
-    own_s = block_s * math.ceil(own_s / block_s - 1e-9)
+    found = pacing.of(task.name)
+    asked_s = by_track_s if pacing.task_time_s is None else pacing.task_time_s / sides
+    own_s = block_s * math.ceil((asked_s if found is None else found.own_s) / block_s - 1e-9)
     kept_s = min(warmup_s, own_s / 2) if pacing.warmup == "track" else 0.0
     return replace(
         task,

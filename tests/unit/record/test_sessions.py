@@ -90,7 +90,7 @@ def test_no_sessions_is_no_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"schema": 5, "plan": 7}', "newer esbench"),
+        ('{"schema": 6, "plan": 7}', "newer esbench"),
         ("", "truncated"),
         ("{", "truncated"),
         ("[]", "Expected `object`"),

@@ -162,7 +162,7 @@ def test_a_changed_session_says_so_and_is_shown(esbench_home: Path, capsys: pyte
     assert capsys.readouterr().out.count("s.json was changed since session s was recorded") == 1
     sessions.save(sessions.load("s"))
     assert sessions.load("s").damage == ""
-    edit(sessions.folder / "s.json", lambda content: content.replace(b'"schema": 4', b'"schema": 3'))
+    edit(sessions.folder / "s.json", lambda content: content.replace(b'"schema": 5', b'"schema": 3'))
     assert sessions.load("s").damage != ""
 
 

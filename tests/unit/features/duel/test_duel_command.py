@@ -80,10 +80,6 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         (("--metrics-port=x",), "--metrics-port"),
         (("--metrics-buckets=1",), "--metrics-buckets describes metrics that are not served"),
         (
-            ("--capacity", "--task=get-by-id", "--plan"),
-            "--capacity cannot be combined with --plan: it plans by the spread",
-        ),
-        (
             ("--capacity", "--task=get-by-id", "--fail-on= Answers"),
             "--fail-on=answers: a search for a capacity compares no answers (say --fail-on=slower)",
         ),
@@ -113,7 +109,6 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
         ),
         (("--turns", "--slice-gap=0"), "--slice-gap cannot be combined with --turns"),
         (("--turns", "--warmup=track"), "--warmup cannot be combined with --turns"),
-        (("--turns", "--rounds=auto"), "--rounds=auto cannot be combined with --turns"),
         (("--slice=1.5",), '--slice: "1.5" is not whole seconds (say 2s)'),
         (("--slice=soon",), '--slice: "soon" is not a duration (say 2s)'),
         (("--task-time=0",), '--task-time: "0" is not whole seconds'),
@@ -127,20 +122,8 @@ DUEL = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g")
             "--search-budget: 5 s is shorter than a probe, which takes 30 s (say 5m)",
         ),
         (("--rounds=0",), "--rounds"),
-        (
-            ("--plan", "--dry-run"),
-            "--plan cannot be combined with --dry-run: "
-            "it races nothing, and a plan needs two rounds (leave one of them out)",
-        ),
-        (("--plan", "--resume=last"), "--plan cannot be combined with --resume: a plan is made before a duel"),
-        (("--plan", "--turns"), "--plan cannot be combined with --turns: a plan is for sides that are raced at once"),
-        (("--plan", "--rounds=6"), "--plan cannot be combined with --rounds: the plan computes their number"),
-        (("--plan", "--rounds=auto"), "--plan cannot be combined with --rounds"),
-        (("--plan", "--test-mode"), "--plan cannot be combined with --test-mode: its tasks are too short"),
-        (("--plan", "--fail-on=slower"), "--plan cannot be combined with --fail-on: a plan has no verdicts"),
-        (("--plan", "--html=plan.html"), "--plan cannot be combined with --html: a plan has no page"),
-        (("--plan", "--format=junit"), "--format=junit: a plan has no verdicts"),
-        (("--plan", "--report-file=x.xml"), "--report-file=x.xml: a plan has no verdicts (leave it out"),
+        (("--rounds=auto",), "--rounds"),
+        (("--plan",), "--plan"),
         (("--dry-run", "--format=junit"), "--format=junit: a dry run has no verdicts"),
         (("--dry-run", "--report-format=junit"), "--report-format=junit: a dry run has no verdicts"),
         (("--dry-run", "--report-file=x.xml"), "--report-file=x.xml: a dry run has no verdicts (leave it out"),
@@ -162,7 +145,6 @@ def test_what_is_wrong_is_said_before_the_first_race(
         (("--slice=1s",), "--slice cannot be changed when a session is resumed (leave it out)"),
         (("--warmup=track",), "--warmup cannot be changed when a session is resumed"),
         (("--budget=20m",), "--budget cannot be changed when a session is resumed"),
-        (("--rounds=auto",), "--rounds=auto is for a session that begins"),
         (("--slice=2s", "--slice-gap=50ms", "--warmup=cut", "--budget=15m"), "x is not there any more"),
         (("--rounds=10", "--budget=15m"), "x is not there any more"),
     ],
@@ -176,12 +158,26 @@ def test_a_session_goes_on_at_the_pace_that_it_began_with(
 
 
 def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*DUEL, "--dry-run", "--rounds=auto", "--budget=1h", "--task-time=1m"]) == 0
+    assert run([*DUEL, "--dry-run", "--rounds=6", "--task-time=1m"]) == 0
     printed = capsys.readouterr().out
     slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 1 s"
     assert f"At once  2 sides in {slices}\n" in printed
-    assert "Rounds   at least 6 of " in printed
-    assert ", within 1 h" in printed
+    assert "Rounds   6 of " in printed
+    assert not (esbench_home / "sessions").exists()
+
+
+def test_a_dry_run_shows_the_plan_and_what_would_settle_the_rest(
+    esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("duel", "--track=orders", "--baseline=", "--contender=heap=1g", "--include-tasks=term-query", "--dry-run")
+    assert run([*words]) == 0
+    printed = capsys.readouterr().out
+    plan = r"^Plan +(\d+) rounds of .* at least: expected to settle 10 % for 1 of 1 tasks, if rounds differ by 5 %; "
+    assert re.search(plan, printed, re.MULTILINE)
+    assert run([*words, "--budget=2m"]) == 0
+    printed = capsys.readouterr().out
+    assert "expected to settle 10 % for 0 of 1 tasks" in printed
+    assert re.search(r"^For the rest +term-query: about \d+ rounds, --budget=\d+m$", printed, re.MULTILINE)
     assert not (esbench_home / "sessions").exists()
 
 

@@ -16,7 +16,7 @@ from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.own_indices import with_prefixes
 from esbench.features.duel.rounds_at_once import DuelAtOnce, fits, round_text, seed_of
-from esbench.features.duel.session import planned, with_rounds
+from esbench.features.duel.session import lengthened, planned, with_rounds
 from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace
 from esbench.race.options import RaceOptions
@@ -86,7 +86,7 @@ class Raced:
         self.raced_on: list[EmbeddedEngine | None] = []
         self.progress = Told()
         self.store = SessionStore(home)
-        self.settling: Callable[[RaceSession], int | None] = lambda session: session.rounds
+        self.planned: Callable[[RaceSession], RaceSession] = lambda session: session
         self._ends = ends or {}
         options = RaceOptions(home, "", Path("track"), hosts=(Host("a"),) if own_nodes else ())
         sides = {side.name: options for side in SIDES}
@@ -119,7 +119,7 @@ class Raced:
         return DuelAtOnce(
             *(self.store, self.sides, self.race_of_side, self.progress, self.node_of),
             races_of_round=lambda sides: nullcontext(self.race_of_side),
-            settling=self.settling,
+            planned=self.planned,
             round_of=self.round_of,
         ).run(session)
 
@@ -261,22 +261,23 @@ def test_the_first_round_is_raced_whatever_the_budget() -> None:
     assert not fits(raced, 0.0)
 
 
-@pytest.mark.parametrize(("asked", "rounds"), [(5, 5), (2, 4), (None, 4)])
-def test_the_spread_decides_once_how_many_rounds_follow(tmp_path: Path, asked: int | None, rounds: int) -> None:
-    raced, looked_at = Raced(tmp_path), []
+def test_a_plan_says_after_each_round_how_the_session_goes_on(tmp_path: Path) -> None:
+    raced, asked_after = Raced(tmp_path), []
 
-    def settling(session: RaceSession) -> int | None:
-        looked_at.append(session.rounds_done)
-        return asked
+    def planned(session: RaceSession) -> RaceSession:
+        asked_after.append(session.rounds_done)
+        if session.rounds_done == 1:
+            return replace(session, pacing=Pacing(settled=("term",)))
+        return session if session.left else replace(lengthened(session, 4), auto=False)
 
-    raced.settling = settling
-    begun = session(4, auto=True)
-    assert round_text(begun, 1) == "round 1 of at least 4"
+    raced.planned = planned
+    begun = session(3, auto=True)
+    assert round_text(begun, 1) == "round 1 of at least 3"
     ended = raced.run(begun)
-    assert (ended.rounds, ended.looks, ended.auto, looked_at) == (rounds, 1, False, [4])
-    assert len(raced.rounds) == rounds
-    assert raced.run(ended) == ended
-    assert looked_at == [4]
+    assert asked_after == [0, 1, 2, 3, 4]
+    assert (ended.rounds, ended.auto, ended.left) == (4, False, ())
+    assert [pacing.settled for _, pacing, _ in raced.rounds] == [(), ("term",), ("term",), ("term",)]
+    assert raced.store.load(begun.id) == ended
 
 
 def test_the_slices_of_a_round_follow_from_the_seed() -> None:
