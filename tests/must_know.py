@@ -20,7 +20,7 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
     "files of the core": 294,
-    "code lines of the core": 35_218,
+    "code lines of the core": 35_332,
     "rooms of the core": 24,
     "arrows of the core": 143,
     "modules of the core that features import": 176,
