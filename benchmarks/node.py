@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.features.node.embedded import EmbeddedEngine
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 from esbench.record.home import esbench_home
 
 INDEX = "orders"

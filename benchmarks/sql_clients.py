@@ -29,9 +29,9 @@ from programs import ESBENCH
 from tabulate import tabulate
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
-from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.features.sql.engine import DatabaseEngine
 from esbench.features.sql.server import Database
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 from esbench.record.store import RaceStore
 
 ROWS = 10_000

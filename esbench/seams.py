@@ -19,8 +19,8 @@ needed. `python -m esbench.seams` prints each name of this page with its methods
     a page with charts                           a function          PAGES of tables.py
     a format of tables                           a function          FORMATS of report/render.py
 
-Entry points of installed packages carry the version of these signatures, registry.SEAMS: `esbench.operations.v1`. A
-change that breaks a subclass raises it.
+Entry points of installed packages carry the version of these signatures, tables.SEAMS_VERSION:
+`esbench.operations.v1`. A change that breaks a subclass raises it.
 
 Names are imported when they are asked for, so that one of them does not load the rooms of all others.
 """

@@ -1,11 +1,19 @@
-"""The tables of what features add: names and locations, "module:attribute", which are imported when they are needed."""
+"""The tables of what features add, and the registries that are made of such tables.
+
+A row is a name and a location, "module:attribute", which is imported when it is needed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
 
-from esbench.errors import UsageError
+from esbench.errors import EsbenchError, UsageError, did_you_mean
+
+T = TypeVar("T")
+SEAMS_VERSION = 1  # of the signatures in esbench/seams.py: entry points of installed packages carry it
 
 # What publishes a race of the command line: see esbench.cli.publishing.Publisher. Help has their options in this order.
 PUBLISHERS = (
@@ -18,7 +26,7 @@ SERVERS = {"sql": "esbench.features.sql.raced:RacedDatabase"}
 # What races a track several times (`race --rounds`): a function of the context of the command, and of progress.
 ROUNDS = "esbench.features.duel.session_command:race_rounds"
 # Nodes of Elasticsearch and OpenSearch that esbench starts: a function of their options and the progress, to an Engine;
-# and one that returns the distributions. See esbench.engine.nodes.
+# and one that returns the distributions. See esbench.race.node_engine.
 NODES = {
     "engine": "esbench.features.node.embedded:EmbeddedEngine",
     "catalog": "esbench.features.node.catalog:load_catalog",
@@ -96,3 +104,72 @@ def is_absent(location: str) -> bool:
     parts = location.partition(":")[0].split(".")[:3]
     is_feature = parts[:2] == ["esbench", "features"]
     return is_feature and (find_spec("esbench.features") is None or find_spec(".".join(parts)) is None)
+
+
+class Registry(Generic[T]):
+    """A mapping from name to plugin, in order of names; built by a function and passed in, never global."""
+
+    def __init__(self, kind: str, error: type[EsbenchError] = UsageError) -> None:
+        """`kind` names one plugin in error messages ("operation type"); `error` is raised for an unknown name."""
+        self.kind = kind
+        self._error = error
+        self._plugins: dict[str, T] = {}
+        self._makers: dict[str, Callable[[], T]] = {}
+
+    def add(self, name: str, plugin: T) -> None:
+        """Register a plugin. Raises ValueError if the name is taken: nothing is overridden silently."""
+        if name in self:
+            raise ValueError(f'{self.kind} "{name}" is registered twice')
+        self._plugins[name] = plugin
+
+    def add_lazy(self, name: str, make: Callable[[], T]) -> None:
+        """Register a plugin that is made when it is asked for. Raises ValueError if the name is taken."""
+        if name in self:
+            raise ValueError(f'{self.kind} "{name}" is registered twice')
+        self._makers[name] = make
+
+    def include(self, other: Registry[T]) -> None:
+        """Register all plugins of another registry. Raises ValueError if a name is taken."""
+        for name, plugin in other._plugins.items():
+            self.add(name, plugin)
+        for name, make in other._makers.items():
+            self.add_lazy(name, make)
+
+    def add_entry_points(self, group: str) -> None:
+        """Register the plugins that installed packages declare for esbench's seams (group `esbench.operations.v1`).
+
+        `group` is without the version. They are imported at once, and an import error is not caught. Raises UsageError
+        for one of another version, which is not imported, and if a name is taken.
+        """
+        wanted = f"{group}.v{SEAMS_VERSION}"
+        groups = sorted(name for name in entry_points().groups if f"{name}.".startswith(f"{group}."))
+        for point in (point for name in groups for point in entry_points(group=name)):
+            package = "an installed package" if point.dist is None else f"the package {point.dist.name}"
+            where = f"entry point {point.group}"
+            if point.group != wanted:
+                what = f'{package} brings the {self.kind} "{point.name}" for another version of esbench'
+                raise UsageError(what, where=where, hint=f"uninstall it, or install one with the group {wanted}")
+            if point.name in self:
+                what = f'{package} brings the {self.kind} "{point.name}", which exists already'
+                raise UsageError(what, where=where, hint="uninstall it, or give its type another name")
+            self.add(point.name, point.load())
+
+    def get(self, name: str, where: str = "") -> T:
+        """Return the plugin of that name.
+
+        Raises the registry's error, which begins with `where` and suggests a name, if there is no such plugin.
+        """
+        if make := self._makers.get(name):
+            self._plugins[name] = make()
+            del self._makers[name]  # only now: a row of a feature that is not installed says so each time
+        try:
+            return self._plugins[name]
+        except KeyError:
+            hint = did_you_mean(name, self)
+            raise self._error(f'unknown {self.kind} "{name}"', where=where, hint=hint) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plugins or name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._plugins, *self._makers}))

@@ -18,10 +18,10 @@ PICTURE = ROOT.parent / "docs" / "images" / "architecture.svg"
 FLOORS: dict[str, tuple[str, ...]] = {
     "features": ("features", "seams", "null_server"),
     "commands and reports": ("__main__", "cli", "report"),
-    "races": ("race", "progress", "worker", "engine"),
+    "races": ("race", "progress", "worker"),
     "tracks and load": ("track", "load", "operations", "requests", "corpus"),
     "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
-    "words of all": ("model", "units", "registry", "tables", "errors", "numbers"),
+    "words of all": ("model", "units", "tables", "errors", "numbers"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)
 

@@ -18,9 +18,9 @@ from esbench.cli.command import CapacityText, Choice, EsbenchCommand, PathsText,
 from esbench.cli.completion import TaskNames
 from esbench.cli.option import Group, of_cluster, of_load, of_node, of_results, of_track, option
 from esbench.cli.track_flags import mapping_option, mapping_with_variables, track_flags, track_repository_of
-from esbench.engine.base import DEFAULT_NODE_USER, NodeOptions
 from esbench.errors import UsageError
 from esbench.model import DEFAULT_CLUSTER
+from esbench.race.node_options import DEFAULT_NODE_USER, NodeOptions
 from esbench.record.home import esbench_home
 from esbench.record.model import HTTP
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from esbench.model import Schedule, Task
-from esbench.registry import Registry
+from esbench.tables import Registry
 from esbench.units import Rate
 
 NS = 1_000_000_000

@@ -8,8 +8,7 @@ from functools import partial
 from esbench.errors import UsageError
 from esbench.model import Operation
 from esbench.operations.base import OperationType, Traits
-from esbench.registry import Registry
-from esbench.tables import load
+from esbench.tables import Registry, load
 
 _ADMINISTRATION = "esbench.features.administration"
 # The types in TYPES of each module, which is imported when a track has one of them.

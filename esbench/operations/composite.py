@@ -22,9 +22,9 @@ from esbench.operations.drawn import VariableScript, as_drawn, insist
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.points_in_time import OPEN_POINT_IN_TIME, SUBMIT_ASYNC_SEARCH
 from esbench.operations.turns import WEIGHT, Turns, weight_of
-from esbench.registry import Registry
 from esbench.requests.exchange import RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Program
+from esbench.tables import Registry
 from esbench.units import parse_duration
 
 # Parameters that name an earlier request, and that request's type.

@@ -14,9 +14,6 @@ from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdenti
 from esbench.cluster.options import Host, parse_hosts
 from esbench.cluster.replies import mapping
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.base import EmbeddedOptions, Endpoint
-from esbench.engine.external import ExternalEngine
-from esbench.engine.nodes import Engine, new_engine
 from esbench.errors import ClusterError, EsbenchError, UsageError
 from esbench.errors.reasons import WrongType
 from esbench.events.listeners import Listener
@@ -24,6 +21,9 @@ from esbench.events.progress import Progress
 from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations.base import TaskContext
+from esbench.race.external import ExternalEngine
+from esbench.race.node_engine import Engine, new_engine
+from esbench.race.node_options import EmbeddedOptions, Endpoint
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter
 from esbench.race.reread import AskedRequest, http_questions

@@ -20,12 +20,12 @@ from esbench.record.parts import attribute_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from esbench.engine.nodes import Engine
     from esbench.events.progress import Progress
     from esbench.load.coordinator import Coordinator
     from esbench.load.messages import Stock, Target
     from esbench.model import Challenge, Step
     from esbench.race.cluster import RaceTarget
+    from esbench.race.node_engine import Engine
     from esbench.race.options import RaceOptions
     from esbench.race.track import RacedTrack
     from esbench.record.model import TaskResult

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from esbench.cluster.addresses import resolve
-from esbench.engine.base import NodeOptions
-from esbench.engine.memory import heap_that_fits, memory_needed
 from esbench.errors import RaceError, RecordError, UsageError
 from esbench.load.assignment import connections, fullest_worker, highest_rate_per_s, per_request
 from esbench.load.messages import Stock
 from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step
 from esbench.operations.base import kind_of
+from esbench.race.node_memory import heap_that_fits, memory_needed
+from esbench.race.node_options import NodeOptions
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
 from esbench.record.host import host_class, host_facts, usable_cores

@@ -10,7 +10,7 @@ from typing import Any
 from esbench.cluster.options import MYSQL, ClientOptions, Host
 from esbench.corpus.locate import Origin
 from esbench.corpus.preparation import CorpusCache
-from esbench.engine.base import NodeOptions
+from esbench.race.node_options import NodeOptions
 from esbench.record.model import Session
 from esbench.telemetry import Chosen
 

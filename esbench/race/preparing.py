@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.engine.nodes import Engine
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
 from esbench.load.launcher import Launcher, LocalLauncher
@@ -17,6 +16,7 @@ from esbench.race.cluster import RacedCluster, RaceTarget
 from esbench.race.clusters import RacedClusters, no_such_cluster
 from esbench.race.hook import Hook
 from esbench.race.host_limits import check_clients, check_workers
+from esbench.race.node_engine import Engine
 from esbench.race.options import RaceOptions
 from esbench.race.recorded import part_of
 from esbench.race.server import RacedServer

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.registry import Registry
-from esbench.tables import ALWAYS_ON, DEVICES, is_absent, load
+from esbench.tables import ALWAYS_ON, DEVICES, Registry, is_absent, load
 from esbench.telemetry.device import Device, Param
 from esbench.units import parse_duration
 

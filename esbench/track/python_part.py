@@ -10,7 +10,7 @@ from typing import Any
 
 from esbench.errors import TrackError
 from esbench.model import Operation
-from esbench.registry import Registry
+from esbench.tables import Registry
 
 FILE_READER = "file-reader"
 

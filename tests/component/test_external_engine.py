@@ -11,8 +11,8 @@ import pytest
 from raw_server import GREEN, INFO, Action, RawServer, Request, reply, serve
 
 from esbench.cluster.options import ClientOptions, Host, parse_hosts
-from esbench.engine.external import SOON_S, ExternalEngine
 from esbench.errors import ClusterError
+from esbench.race.external import SOON_S, ExternalEngine
 
 TIMEOUT_S = 1.0
 WITHIN_S = 20.0  # not a minute, which `timeout` is by default, nor one of them after the other

@@ -12,11 +12,11 @@ from driver import NullServerFactory
 from racing import Races
 
 from esbench.cluster.client import Cluster
-from esbench.engine.base import Endpoint
 from esbench.events.progress import Progress
 from esbench.features.devices.slowlog import Slowlog
 from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace, SideHook
+from esbench.race.node_options import Endpoint
 from esbench.race.options import RaceOptions
 from esbench.race.race import run
 from esbench.telemetry import Chosen, cluster_state

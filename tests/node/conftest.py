@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from esbench.cluster.client import Cluster
-from esbench.engine.base import EmbeddedOptions
 from esbench.features.node.embedded import EmbeddedEngine
+from esbench.race.node_options import EmbeddedOptions
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

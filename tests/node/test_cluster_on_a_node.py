@@ -13,8 +13,8 @@ import pytest
 from esbench.cluster.client import Cluster
 from esbench.cluster.marks import marked
 from esbench.cluster.options import parse_hosts
-from esbench.engine.external import ExternalEngine
 from esbench.errors import ClusterError
+from esbench.race.external import ExternalEngine
 from esbench.telemetry import cluster_state
 from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.statistics import difference, take

@@ -18,9 +18,9 @@ import trustme
 from guarded import wait_for
 
 from esbench.cluster.options import ClientOptions, Host, parse_sql_host
-from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.features.sql.engine import DatabaseEngine
 from esbench.features.sql.server import Database
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 from esbench.record.answers import answers_of
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceFolder, RaceStore

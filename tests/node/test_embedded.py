@@ -17,13 +17,13 @@ import pytest
 from plugins import descriptor, plugin_archive, plugin_jar, write_zip
 
 from esbench.cluster.field_types import OF_SOME
-from esbench.engine.base import EmbeddedOptions, Endpoint, NodeOptions
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.node.catalog import load_catalog
 from esbench.features.node.embedded import EmbeddedEngine
 from esbench.features.node.kept import KeptNodes
 from esbench.features.node.ready import ask
+from esbench.race.node_options import EmbeddedOptions, Endpoint, NodeOptions
 from esbench.record.secrets import HIDDEN
 
 pytestmark = pytest.mark.node
@@ -302,7 +302,7 @@ def test_two_nodes_form_one_cluster_with_replicas(make: Make) -> None:
 RACE = """
 import json, sys, time
 from pathlib import Path
-from esbench.engine.base import EmbeddedOptions
+from esbench.race.node_options import EmbeddedOptions
 from esbench.features.node.embedded import EmbeddedEngine
 home, race, then = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 engine = EmbeddedEngine(EmbeddedOptions(home=home, race_id=race, logs=home / "logs" / race))

@@ -18,8 +18,7 @@ APART = [
     ("track", {"comparison", "telemetry"}),
     ("operations", {"comparison", "telemetry"}),
     ("load", {"comparison", "telemetry"}),
-    ("engine", {"comparison", "telemetry", "corpus", "requests", "operations", "load", "track"}),
-    ("report", {"engine", "load", "worker", "race", "progress"}),
+    ("report", {"load", "worker", "race", "progress"}),
 ]
 # Arrows between features, each with its reason. The list may only shrink.
 BETWEEN_FEATURES = {
@@ -79,7 +78,7 @@ DOORS = {
     },
     "numpy": {"capacity.curve", "comparison.stats", "features.synthetic"},
     "prometheus_client": {"features.publish.prometheus"},
-    "psutil": {"engine.memory", "features.devices", "record.host", "telemetry.processes"},
+    "psutil": {"features.devices", "race.node_memory", "record.host", "telemetry.processes"},
     "pyroaring": {"requests.variables"},
     "rich": {"progress.paint"},
     "scipy": {"capacity.curve", "comparison.stats"},
@@ -133,11 +132,11 @@ def test_packages_that_stay_apart(package: str, others: set[str]) -> None:
     assert {below for above, below in ARROWS if above == package} & others == set()
 
 
-def test_only_the_race_knows_track_load_engine_and_telemetry_together() -> None:
+def test_only_the_race_knows_track_load_and_telemetry_together() -> None:
     knows: dict[str, set[str]] = {}
     for found, target in INTERNAL:
         knows.setdefault(found.module, set()).add(room(target))
-    all_of_them = {module for module, targets in knows.items() if {"track", "load", "engine", "telemetry"} <= targets}
+    all_of_them = {module for module, targets in knows.items() if {"track", "load", "telemetry"} <= targets}
     assert {room(module) for module in all_of_them} <= {"race"}
 
 

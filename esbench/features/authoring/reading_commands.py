@@ -129,8 +129,8 @@ def _found(flags: Mapping[str, Any]) -> tuple[Path, RenderContext]:
     The default version is that of the default embedded node.
     """
     from esbench.cli.values import parse_track_params
-    from esbench.engine.nodes import known_distributions
     from esbench.features.authoring.describe import product_and_version
+    from esbench.race.node_engine import known_distributions
     from esbench.track.library import find_track
     from esbench.track.rendering import RenderContext
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from esbench.corpus.locate import Origin, Supply
 from esbench.corpus.preparation import corpus_folder
-from esbench.engine.nodes import known_distributions
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.load.assignment import refuse_endless
 from esbench.model import Challenge, Corpus, Documents, Track
 from esbench.race.loading import LoadedTrack, load_with_python
+from esbench.race.node_engine import known_distributions
 from esbench.tables import GENERATED, load
 from esbench.track.document import DocumentNode
 from esbench.track.faults import Faults

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from esbench.engine.memory import host_memory
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
 from esbench.features.duel.slices import slicing
 from esbench.race.host_limits import check_memory_at_once
+from esbench.race.node_memory import host_memory
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
 from esbench.record.index_prefix import INDEX_PREFIX

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from esbench.engine.base import LOG_FOLLOWS
-from esbench.engine.nodes import Engine
 from esbench.errors import EsbenchError, RaceError
 from esbench.features.duel.duel_round import Round
 from esbench.features.duel.own_indices import has_prefixes
 from esbench.features.duel.session import Duel, Race, begun, left_text, resume_hint, shares_a_node
 from esbench.race.hook import Pace
 from esbench.race.interrupts import Interrupts
+from esbench.race.node_engine import Engine
+from esbench.race.node_options import LOG_FOLLOWS
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import CANCELLED, COMPLETE, PLANNED, Pacing, RaceSession, SessionRace
 from esbench.units import format_duration

@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import get_args
 
-from esbench.engine.nodes import Engine
 from esbench.errors import EsbenchError, RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.race_order import Place, order, order_at_once
@@ -27,6 +26,7 @@ from esbench.operations.base import Target, kind_of
 from esbench.race.cluster import embedded_engine, java_options
 from esbench.race.hook import Pace
 from esbench.race.interrupts import Interrupts
+from esbench.race.node_engine import Engine
 from esbench.race.options import RaceOptions
 from esbench.race.recording import now
 from esbench.record.model import RaceRecord

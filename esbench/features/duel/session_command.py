@@ -21,7 +21,6 @@ from esbench.cli.publishing import check_publishing, followers, followers_of_sid
 from esbench.comparison.comparability import checked_keys
 from esbench.comparison.model import Comparison
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
-from esbench.engine.nodes import Engine
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
@@ -47,6 +46,7 @@ from esbench.features.duel.slices import shaped
 from esbench.model import OBJECTIVES
 from esbench.progress.task_progress import FollowingProgress, Quiet
 from esbench.race.hook import Hooks, Pace, SideHook
+from esbench.race.node_engine import Engine
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan, look, plan, run
 from esbench.record.figures import failed_checks, judged_objectives, wholly_failed

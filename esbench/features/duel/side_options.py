@@ -156,7 +156,7 @@ def _word(param: click.Parameter, value: str) -> str:
 def _is_path(name: str, value: str) -> bool:
     """True if `value` of --distribution or --track-repository is a path, not a name or URL."""
     if name == "distribution":
-        from esbench.engine.nodes import known_distributions
+        from esbench.race.node_engine import known_distributions
 
         return value != "" and known_distributions().is_path(value)
     if name == "track-repository":

@@ -12,8 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import DEFAULT_NODE_USER, EmbeddedOptions, Endpoint, NodeOptions, check_heap
-from esbench.engine.memory import LEAST_HEAP_BYTES, host_memory, refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.node.catalog import Distribution, Wheel, load_catalog
@@ -28,6 +26,8 @@ from esbench.features.node.ready import NodeProcess, describe_nodes, wait_until_
 from esbench.features.node.server import NodePlan, Server, checked_settings, inspect_server, node_settings
 from esbench.features.node.thai import icu_options, is_made, make_icu
 from esbench.features.node.unpacked import assemble, is_assembled, open_local
+from esbench.race.node_memory import LEAST_HEAP_BYTES, host_memory, refuse_beyond_memory
+from esbench.race.node_options import DEFAULT_NODE_USER, EmbeddedOptions, Endpoint, NodeOptions, check_heap
 from esbench.record.model import time_text
 from esbench.record.secrets import Redactor, redact
 

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from esbench.engine.base import SHARED
 from esbench.errors import FREE_SPACE, EngineError
 from esbench.events.progress import Progress
+from esbench.race.node_options import SHARED
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from esbench.engine.base import LOG_FOLLOWS
 from esbench.errors import EngineError
 from esbench.features.node.folders import disk_errors, open_folder
 from esbench.features.node.guard import KILL_PATIENCE_S
+from esbench.race.node_options import LOG_FOLLOWS
 from esbench.record.host import has_ended
 from esbench.record.private import private_folder
 from esbench.record.secrets import Redactor

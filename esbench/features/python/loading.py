@@ -27,7 +27,7 @@ from esbench.features.python import esrally
 from esbench.features.python.parameter_sources import BulkIndexParamSource
 from esbench.model import Task
 from esbench.record.private import open_private, private_folder
-from esbench.registry import Registry
+from esbench.tables import Registry
 from esbench.track.python_part import PythonPart, python_entry
 
 _MOST_FRAMES = 8

@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from esbench.engine.base import DATABASES, EmbeddedOptions, Endpoint, check_heap
-from esbench.engine.memory import host_memory, refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 from esbench.errors.reasons import reason_of
 from esbench.events.progress import Progress
@@ -24,6 +22,8 @@ from esbench.features.node.folders import Folders
 from esbench.features.node.guard import end_group
 from esbench.features.node.guarded import GuardedProcess
 from esbench.features.node.node import free_ports
+from esbench.race.node_memory import host_memory, refuse_beyond_memory
+from esbench.race.node_options import DATABASES, EmbeddedOptions, Endpoint, check_heap
 from esbench.record.secrets import redact
 from esbench.units import format_bytes
 

@@ -12,9 +12,9 @@ import click
 import pytest
 
 from esbench.cli.race_flags import parser, race_options
-from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 from esbench.race.options import RaceOptions
 
 BASELINE = RaceOptions(Path("home"), "race", Path("track"))

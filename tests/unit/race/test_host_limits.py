@@ -8,10 +8,10 @@ import pytest
 from bound import bound_operation
 
 from esbench.cluster.options import Host
-from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
 from esbench.model import Challenge, Operation, Step, Task
 from esbench.race.host_limits import check_clients, check_memory_at_once, check_workers
+from esbench.race.node_options import NodeOptions
 from esbench.race.options import RaceOptions
 
 

@@ -17,7 +17,7 @@ from esbench.cluster.client import ClusterInfo
 from esbench.errors import ClusterError, UsageError
 from esbench.features.devices.node_stats import Nodes
 from esbench.record.series import Columns, TelemetryWriter
-from esbench.registry import Registry
+from esbench.tables import Registry
 from esbench.telemetry import Chosen, choose
 from esbench.telemetry.device import Device, Param, Pulse, Reading, Scene, TaskSpan, Unseen
 from esbench.telemetry.series import SeriesOf

@@ -12,10 +12,10 @@ from bound import bound_operation
 
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.options import Host
-from esbench.engine.base import NodeOptions
 from esbench.errors import RaceError, UsageError
 from esbench.features.duel.own_indices import check_at_once, has_prefixes, on_own_indices, with_prefixes
 from esbench.model import Challenge, Step, Task
+from esbench.race.node_options import NodeOptions
 from esbench.race.options import RaceOptions
 from esbench.race.race import RacePlan
 from esbench.race.track import RacedTrack

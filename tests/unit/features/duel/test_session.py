@@ -11,7 +11,6 @@ import pytest
 from races import golden_race, keep
 
 from esbench.cluster.options import Host
-from esbench.engine.base import Endpoint
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
 from esbench.features.duel.session import (
@@ -26,6 +25,7 @@ from esbench.features.duel.session import (
 )
 from esbench.features.node.embedded import EmbeddedEngine
 from esbench.race.hook import Pace
+from esbench.race.node_options import Endpoint
 from esbench.race.options import RaceOptions
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore

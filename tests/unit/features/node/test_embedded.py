@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from plugins import plugin_archive
 
-from esbench.engine.base import EmbeddedOptions, NodeOptions
-from esbench.engine.memory import refuse_beyond_memory
 from esbench.errors import EngineError, UsageError
 from esbench.features.node.catalog import Artifact, load_catalog
 from esbench.features.node.embedded import EmbeddedEngine
+from esbench.race.node_memory import refuse_beyond_memory
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 
 
 def make_java(home: Path, *, thai: bool) -> Path:

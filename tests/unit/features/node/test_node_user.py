@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from esbench.engine.base import EmbeddedOptions, NodeOptions
 from esbench.errors import UsageError
 from esbench.features.node.embedded import EmbeddedEngine
 from esbench.features.sql.engine import DatabaseEngine
+from esbench.race.node_options import EmbeddedOptions, NodeOptions
 
 
 @pytest.mark.parametrize(

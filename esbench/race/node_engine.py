@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from esbench.engine.base import EmbeddedOptions, Endpoint
 from esbench.events.progress import Progress
+from esbench.race.node_options import EmbeddedOptions, Endpoint
 from esbench.tables import NODES, load
 
 

@@ -13,9 +13,9 @@ from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo
 from esbench.cluster.failures import explain_connection_failure
 from esbench.cluster.options import ClientOptions, Host
 from esbench.cluster.replies import known_form
-from esbench.engine.base import Endpoint
 from esbench.errors import ClusterError, EsbenchError
 from esbench.errors.short import first_of
+from esbench.race.node_options import Endpoint
 
 SOON_S = 3.0  # then it is said who has not answered yet
 _NAMED_HOSTS = _NAMED_INDICES = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from esbench.errors import TrackError, UsageError
-from esbench.registry import Registry
+from esbench.tables import Registry
 from esbench.track.python_part import PythonPart
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from esbench.engine.base import NodeOptions
 from esbench.errors import EngineError
+from esbench.race.node_options import NodeOptions
 from esbench.units import format_bytes
 
 LEAST_HEAP_BYTES = 64 << 20
