@@ -12,7 +12,8 @@ from esbench.cli.command import EsbenchCommand
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
-from esbench.cli.race_flags import dry_run_option, keep_node_option, race_flags, race_id_option, race_options
+from esbench.cli.race_flags import dry_run_option, keep_node_option, race_flags, race_id_option
+from esbench.cli.race_options import race_options
 from esbench.errors import UsageError
 from esbench.record.capacity import SearchTerms
 from esbench.units import format_duration, parse_duration, parse_rate

@@ -16,9 +16,9 @@ from esbench.cli.race_flags import (
     keep_node_option,
     race_flags,
     race_id_option,
-    race_options,
     session_flags,
 )
+from esbench.cli.race_options import race_options
 from esbench.errors import UsageError
 from esbench.model import OBJECTIVES
 

@@ -1,4 +1,4 @@
-"""Listeners of a running race: the lines on the terminal, the live view, metrics for scrapers, annotations.
+"""Listeners of a running race: the lines on the terminal, the live view, metrics for scrapers.
 
 A listener only receives events; it never asks, decides or delays. Every listener receives all events.
 """

@@ -125,7 +125,7 @@ def test_connections_that_ask_nothing_are_few_and_end(endpoint: MetricsEndpoint)
 
 
 def test_buckets_that_nobody_serves_are_refused() -> None:
-    flags = {"metrics_port": "", "metrics_buckets": "1,2", "annotate": ""}
+    flags = {"metrics_port": "", "metrics_buckets": "1,2"}
     with pytest.raises(UsageError, match="add --metrics-port=9108"), followers(flags, Progress()):
         pass
 
@@ -202,7 +202,7 @@ def test_what_is_no_address_is_told(text: str) -> None:
 
 
 def test_a_host_that_cannot_be_a_name_is_told() -> None:
-    flags = {"metrics_port": "0..0.0:9108", "metrics_buckets": "", "annotate": ""}
+    flags = {"metrics_port": "0..0.0:9108", "metrics_buckets": ""}
     with pytest.raises(UsageError, match=r'--metrics-port: "0..0.0" is not an address of this host'):
         followers(flags, LineProgress()).__enter__()
 
@@ -227,7 +227,7 @@ def test_a_page_of_another_name_does_not_read_the_metrics_of_this_host(
 
 def test_an_address_for_everyone_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
     for address, everyone in (("0", False), ("0.0.0.0:0", True)):
-        flags = {"metrics_port": address, "metrics_buckets": "", "annotate": ""}
+        flags = {"metrics_port": address, "metrics_buckets": ""}
         with followers(flags, LineProgress()):
             pass
         assert ("for everyone who can reach this host" in capsys.readouterr().err) == everyone

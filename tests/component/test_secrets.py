@@ -19,7 +19,6 @@ from raw_server import INFO, RawServer, Request, reply, serve
 from tunnels import TunnelProxy
 
 from esbench.features.node.node import free_ports
-from esbench.features.publish.grafana import TOKEN
 from esbench.null_server import NullServer
 
 SECRETS = {
@@ -28,7 +27,6 @@ SECRETS = {
     "in a URL": "x-in-url",
     "key": "k3y-of-api",
     "store": "st0re-word",
-    "grafana": "gr4fana-token",
     "header": "h3ader-value",
     "parameter": "p4rameter-secret",
     "bearer": "b34rer.token-x",
@@ -58,7 +56,6 @@ FIND_WITH_SECRETS = (
 def races(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Races]:
     monkeypatch.setenv("RACE_PASSWORD", SECRETS["password"])
     monkeypatch.setenv("STORE_PASSWORD", SECRETS["store"])
-    monkeypatch.setenv(TOKEN, SECRETS["grafana"])
     races = Races(tmp_path)
     yield races
     races.end()
@@ -164,7 +161,7 @@ def test_no_way_to_give_credentials_shows_them(races: Races, tmp_path: Path, giv
 
 
 def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: Path) -> None:
-    """Tables, pages, exports, what Prometheus reads while it runs, the metrics store and Grafana."""
+    """Tables, pages, exports, what Prometheus reads while it runs, and the metrics store."""
     metrics: list[str] = []
     (port,) = free_ports(1)
 
@@ -176,13 +173,11 @@ def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: P
     with (
         echoing(refusal, read_metrics) as server,
         serve(replies) as replies.server,
-        RawServer(lambda number, request: [refusal(echo(request))]) as grafana,
     ):
         outcomes = [
             race(
                 *(races, server.url, race_id, OPTIONS, f"--html={files[0]}", f"--report-file={files[1]}"),
-                *(f"--metrics-port={port}", f"--annotate={grafana.url}"),
-                *(f"--store-hosts={replies.server.url}",),
+                *(f"--metrics-port={port}", f"--store-hosts={replies.server.url}"),
                 "--store-options=basic_auth_user:joe,basic_auth_password:env:STORE_PASSWORD",
             )
             for race_id in ("one", "two")
@@ -190,8 +185,6 @@ def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: P
     assert any("security_exception" in text for text in metrics)
     stored = [request.body.decode() for request in replies.server.requests]
     assert any("security_exception" in body for body in stored)
-    assert grafana.requests
-    annotated = [request.body.decode() for request in grafana.requests]
     asked = [
         *(["export", "one", f"--{form}"] for form in ("json", "csv", "hlog", "prometheus")),
         *(["show", "one", f"--format={form}"] for form in ("text", "json", "csv", "markdown")),
@@ -201,7 +194,7 @@ def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: P
     answers = [races.ask(*command) for command in asked]
     told = chain.from_iterable((outcome.stdout, outcome.stderr) for outcome in outcomes)
     written = [file.read_text() for file in files]
-    assert_none_in(shown(races, *told, *metrics, *stored, *annotated, *answers, *written))
+    assert_none_in(shown(races, *told, *metrics, *stored, *answers, *written))
 
 
 @pytest.mark.parametrize(
@@ -219,11 +212,9 @@ def test_nothing_that_is_made_of_a_race_holds_a_secret(races: Races, tmp_path: P
         ["--target-hosts=http://joe:pass-word-9,more@127.0.0.1:1"],
         ["--target-hosts=http://joe:pass-word-9/more@127.0.0.1:1"],
         ["--store-hosts=http://joe:pass-word-9,mo:re@127.0.0.1:1"],
-        ["--annotate=http://joe:pass-word-9/more@127.0.0.1:1"],
         ["--target-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
         ["--target-hosts=http://joe:12,pass-word-9@127.0.0.1:1"],
         ["--store-hosts=http://joe:pass-word-9,12@127.0.0.1:1"],
-        ["--annotate=http://joe:12/pass-word-9@127.0.0.1:1"],
     ],
 )
 def test_no_error_and_no_traceback_repeats_a_secret(races: Races, unused_url: str, arguments: list[str]) -> None:

@@ -147,7 +147,7 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
         names = {
             rf"{_HOST},{_HOST}": f"127.0.0.1:{server.port},127.0.0.2:{server.port}",
             r"10\.0\.0\.2:9200|10\.0\.1\.1:9200": f"127.0.0.1:{other.port}",
-            r"https://(?!grafana)[\w.:-]+": f"https://{tls}",
+            r"https://[\w.:-]+": f"https://{tls}",
             "NAME:CLOUD_ID_IN_BASE64": f"cloud:{cloud_id}",
             _HOST: f"127.0.0.1:{server.port}",
             r"10\.0\.0\.5,10\.0\.0\.6$": "127.0.0.5,127.0.0.6",  # load hosts

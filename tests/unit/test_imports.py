@@ -83,7 +83,7 @@ DOORS = {
     "rich": {"progress.paint"},
     "scipy": {"capacity.curve", "comparison.stats"},
     "tabulate": {"report.text"},
-    "urllib3": {"cluster", "corpus.download", "features.publish.grafana"},
+    "urllib3": {"cluster", "corpus.download"},
     "uvloop": {"null_server", "worker"},
     "yarl": {"features.python.runner_client"},
     "yaml": {"features.loadgen", "features.node", "track.document"},

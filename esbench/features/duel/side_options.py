@@ -16,7 +16,8 @@ import click
 from click.core import ParameterSource
 
 from esbench.cli.command import CapacityText, MappingText, PathsText
-from esbench.cli.race_flags import parser, race_options
+from esbench.cli.race_flags import parser
+from esbench.cli.race_options import race_options
 from esbench.cli.values import FILES, names_variable, parse_clusters, parse_mapping, parse_paths, parse_words
 from esbench.errors import EsbenchError, UsageError, nearest
 from esbench.errors.user_paths import user_path

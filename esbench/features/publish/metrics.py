@@ -1,8 +1,7 @@
-"""`--metrics-port`, `--metrics-buckets` and `--annotate`: further listeners of a running race."""
+"""`--metrics-port` and `--metrics-buckets`: a further listener of a running race."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,7 @@ from esbench.events.progress import Progress
 if TYPE_CHECKING:
     from esbench.events.listeners import Listener
 
-PORT, BUCKETS, ANNOTATE = "--metrics-port", "--metrics-buckets", "--annotate"
-
+PORT, BUCKETS = "--metrics-port", "--metrics-buckets"
 
 metrics_options = with_options(
     of_publishing(PORT, default="", metavar="[HOST:]PORT", help="Serve metrics for Prometheus while the race runs."),
@@ -28,12 +26,11 @@ metrics_options = with_options(
         show_default="1,2,3 ... 500,1000",
         help="With --metrics-port: upper bounds of the latency buckets, in ms.",
     ),
-    of_publishing(ANNOTATE, default="", metavar="URL", help="Annotate the race and its tasks in this Grafana."),
 )
 
 
 class MetricsPublisher(Publisher):
-    """Further listeners of a running race: an endpoint for Prometheus, and annotations in Grafana."""
+    """The endpoint for Prometheus, which follows a running race."""
 
     def options(self, command: C) -> C:
         return metrics_options(command)
@@ -52,12 +49,6 @@ class MetricsPublisher(Publisher):
             raise UsageError(f"{BUCKETS} describes metrics that are not served", hint=f"add {PORT}=9108")
         with ExitStack() as stack:
             listeners: dict[str, list[Listener]] = {side: [] for side in sides}
-            if flags["annotate"]:
-                from esbench.features.publish.grafana import TOKEN, Annotations, parse_grafana
-
-                grafana = parse_grafana(flags["annotate"], os.environ.get(TOKEN, ""))
-                for side, own in sides.items():
-                    listeners[side].append(stack.enter_context(Annotations(grafana, own.warn, side=side)))
             if flags["metrics_port"]:
                 for side, following in _metrics(flags, progress, tuple(sides), stack).items():
                     listeners[side].append(following)

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 import pytest
 
-from esbench.cli.race_flags import parser, race_options
+from esbench.cli.race_flags import parser
+from esbench.cli.race_options import race_options
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
 from esbench.race.node_options import EmbeddedOptions, NodeOptions

@@ -9,7 +9,8 @@ import pytest
 from loadgen_files import write
 
 from esbench.cli.main import run
-from esbench.cli.race_flags import parser, race_options
+from esbench.cli.race_flags import parser
+from esbench.cli.race_options import race_options
 from esbench.race.options import RaceOptions
 
 FILE = "requests: [{request: {url: 'http://127.0.0.1:1/x'}}]\n"
