@@ -124,7 +124,7 @@ def _clusters(flags: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> d
 def _values(flags: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the options that are each read by itself. Files that they name may stand in `folder`, the track's."""
     from esbench.cli.values import merged, parse_list, parse_paths, parse_settings, parse_tags, parse_words
-    from esbench.corpus.locate import Origin, check_mirror
+    from esbench.corpus.origin import Origin
     from esbench.units import parse_size
 
     settings = merged(flags["node_settings"], lambda value: parse_settings(value, "--node-settings", [folder]))
@@ -136,9 +136,17 @@ def _values(flags: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "jvm_options": parse_words(flags["jvm_options"], "--jvm-options"),
         "node_plugins": parse_paths(flags["node_plugins"], "--node-plugins"),
         "heap_bytes": parse_size(flags["heap_bytes"], "--heap"),
-        "origin": Origin(check_mirror(os.environ.get(_MIRROR, ""), _MIRROR), flags["offline"]),
+        "origin": Origin(_mirror(), flags["offline"]),
         "synthetic_documents": _synthetic_documents(flags),
     }
+
+
+def _mirror() -> str:
+    if mirror := os.environ.get(_MIRROR, ""):
+        from esbench.corpus.locate import check_mirror
+
+        check_mirror(mirror, _MIRROR)
+    return mirror
 
 
 def _identity(flags: Mapping[str, Any]) -> dict[str, Any]:

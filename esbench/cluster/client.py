@@ -27,7 +27,6 @@ from esbench.cluster.failures import (
 )
 from esbench.cluster.marks import is_marked, without_mark
 from esbench.cluster.options import Access, ClientOptions, Host
-from esbench.cluster.other_servers import other_server
 from esbench.cluster.proxy import through
 from esbench.cluster.replies import count, counted, decode_json, known_form, listed, mapping, text
 from esbench.errors import ClusterError
@@ -246,6 +245,8 @@ class Cluster:
             return self._info_of_local_node()
         version = reply.get("version") if isinstance(reply, Mapping) else None
         if not isinstance(version, Mapping) or "number" not in version:
+            from esbench.cluster.other_servers import other_server
+
             raise other_server(self.urls[self._first], reply)
         with known_form("/"):
             distribution, hide = text(version.get("distribution", "elasticsearch")), self._redactor

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from esbench.cluster.bounded import TooLong
 from esbench.cluster.options import ClientOptions
-from esbench.cluster.other_servers import hint_at_port
 from esbench.cluster.proxy import Proxy
 from esbench.errors import ClusterError
 from esbench.errors.reasons import TLS_CLOSED, reason_of
@@ -56,7 +55,7 @@ def explain_connection_failure(  # noqa: PLR0911 - one line for each
         if isinstance(cause, http.client.IncompleteRead):
             return ClusterError("the reply ended too early", where=where)
         if isinstance(cause, http.client.HTTPException):
-            return ClusterError(f"the reply is not HTTP: {cause}", where=where, hint=hint_at_port(url))
+            return ClusterError(f"the reply is not HTTP: {cause}", where=where, hint=_hint_at_port(url))
         for kind, what, hint in _UNREACHABLE:
             if isinstance(cause, kind):
                 return ClusterError(what, where=where, hint=hint)
@@ -88,7 +87,13 @@ def _closed_connection(url: str, where: str) -> ClusterError:
         return _wants_client_certificate(where) if url.startswith("https:") else host_speaks_tls(url)
     if url.startswith("https:"):
         return _host_speaks_plain_http(where)
-    return ClusterError("the host closed the connection without an answer", where=where, hint=hint_at_port(url))
+    return ClusterError("the host closed the connection without an answer", where=where, hint=_hint_at_port(url))
+
+
+def _hint_at_port(url: str) -> str:
+    from esbench.cluster.other_servers import hint_at_port
+
+    return hint_at_port(url)
 
 
 def host_speaks_tls(url: str) -> ClusterError:

@@ -22,19 +22,12 @@ from esbench.corpus.download import (
     no_progress,
     shown,
 )
+from esbench.corpus.origin import Origin
 from esbench.errors import CorpusError, UsageError
 from esbench.errors.user_paths import user_path
 from esbench.model import Documents, leaves_folder
 
 _GENERATE = "or race generated documents with --synthetic-corpus"
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The sources of files: `mirror` is a URL or folder used in place of their servers; `offline`: no downloads."""
-
-    mirror: str = ""
-    offline: bool = False
 
 
 @dataclass(frozen=True)

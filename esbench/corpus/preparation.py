@@ -14,12 +14,13 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from esbench.corpus.cache import Metadata, check_reserve, is_complete, read_metadata, write_metadata, writing
 from esbench.corpus.child_process import Child
 from esbench.corpus.download import DownloadProgress, Unobtainable, no_progress
-from esbench.corpus.locate import Origin, SourceFile, Supply, source_name
+from esbench.corpus.locate import SourceFile, Supply, source_name
+from esbench.corpus.origin import CorpusCache, Origin
 from esbench.corpus.prepared import GROUP, PreparedDocuments, Streamed
 from esbench.corpus.source_file import check_count, sha256_of, write_with_actions
 from esbench.corpus.spec import plain_spec, spec_digest
@@ -32,7 +33,6 @@ from esbench.units import format_bytes
 __all__ = ["CorpusCache", "Origin", "PreparedDocuments", "Progress", "Streaming", "prepare"]
 
 Progress = Callable[[str, int, int | None], None]  # what is done, documents done, documents in all where known
-CorpusCache = Literal["auto", "unpack", "stream"]
 
 BLOCK = 32 * GROUP  # documents that a generator makes at once
 _WORTH_A_PROCESS = 50_000  # documents; starting one takes 0.2 s

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from esbench.corpus.cache import is_complete, read_metadata
 from esbench.corpus.download import Unobtainable
-from esbench.corpus.locate import Origin, Supply, source_name
+from esbench.corpus.locate import Supply, source_name
+from esbench.corpus.origin import Origin
 from esbench.corpus.preparation import (
     Streaming,
     corpus_folder,

@@ -24,6 +24,7 @@ from esbench.operations.parameters import SECONDS, Parameter, flag, whole
 from esbench.operations.registers import Register, registers_of
 from esbench.operations.replies import http_failure, judge_raw_bulk
 from esbench.operations.turns import Turns, check_turns
+from esbench.record.model import HTTP_REQUESTS
 from esbench.requests.exchange import Exchange, Exhausted, RequestBytes, RequestFailed, Script, ScriptSession
 from esbench.requests.programs import Judge, Program, Request
 from esbench.requests.repeated import Drawing, RepeatedProgram
@@ -63,7 +64,7 @@ _REQUEST: Mapping[str, Parameter] = {
 
 
 class HttpRequests(OperationType):
-    name = "http-requests"
+    name = HTTP_REQUESTS
     traits = replace(MEASURED, any_server=True)
     doc = (
         "Requests to any HTTP server, in order, each with its own row. All figures are of requests: `iterations`, "

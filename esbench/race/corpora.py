@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from esbench.corpus.locate import Origin
-from esbench.corpus.preparation import CorpusCache, Streaming, corpus_folder, prepare
+from esbench.corpus.origin import CorpusCache, Origin
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.corpus.sizes import DiskNeed, check_sizes
 from esbench.events.progress import Job, Progress
 from esbench.model import Challenge, Corpus, Track
 from esbench.race.own_code import OwnCode
 from esbench.tables import GENERATED, load
 from esbench.track.selection import corpora_needed, measured_before, read_out_of_order
+
+if TYPE_CHECKING:  # they are imported for a track that has documents
+    from esbench.corpus.preparation import Streaming
+    from esbench.corpus.sizes import DiskNeed
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class DocumentFiles:
             unordered |= dict.fromkeys(read, "the track's own code")
         wanted -= {corpus.name for corpus in made}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
+        if not (corpora or made):
+            return ()
+        from esbench.corpus.preparation import Streaming
+
         streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
         listed = self._ready(self._or_synthetic(corpora, track, challenge, code), track, streaming)
         return (*listed, *(self._ready(made, track, cache=fresh_cache(made, root)) if made else ()))
@@ -66,6 +72,11 @@ class DocumentFiles:
         """
         wanted = {corpus.name for corpus in corpora_needed(track, challenge)}
         corpora = tuple(corpus for corpus in track.corpora if corpus.name in wanted)
+        if not corpora:
+            return ()
+        from esbench.corpus.preparation import Streaming
+        from esbench.corpus.sizes import check_sizes
+
         unordered = read_out_of_order(track, challenge)
         streaming = Streaming(self.corpus_cache, unordered, measured_before(track, challenge))
         return check_sizes(
@@ -97,6 +108,8 @@ class DocumentFiles:
         streaming: Streaming | None = None,
         cache: Path | None = None,
     ) -> tuple[PreparedDocuments, ...]:
+        from esbench.corpus.preparation import Streaming, prepare
+
         with CorpusJobs(self.progress) as jobs:
             return prepare(
                 corpora,
@@ -118,6 +131,8 @@ class DocumentFiles:
 
 def fresh_cache(made: tuple[Corpus, ...], data_root: Path) -> Path:
     """Return the cache for corpora that processors have made, after removing what was prepared from outdated files."""
+    from esbench.corpus.preparation import corpus_folder
+
     cache = data_root / "prepared"
     for corpus in made:
         folder = corpus_folder(cache, corpus.name)

@@ -13,7 +13,6 @@ from esbench.load.messages import Stock
 from esbench.load.open_files import hard_limit, require_for
 from esbench.model import Challenge, Step
 from esbench.operations.base import kind_of
-from esbench.race.node_memory import heap_that_fits, memory_needed
 from esbench.race.node_options import NodeOptions
 from esbench.race.options import RaceOptions
 from esbench.record.calibration import CalibrationFile
@@ -39,6 +38,8 @@ def check_workers(workers: int, cores: int | None = None) -> tuple[str, ...]:
 
 def check_memory_at_once(nodes: Sequence[NodeOptions], total_bytes: int, available_bytes: int) -> None:
     """Raise a RaceError if this host has no memory for the nodes of all sides at once."""
+    from esbench.race.node_memory import heap_that_fits, memory_needed
+
     needed = sum(map(memory_needed, nodes))
     if needed <= available_bytes:
         return

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from esbench.cluster.options import MYSQL, ClientOptions, Host
-from esbench.corpus.locate import Origin
-from esbench.corpus.preparation import CorpusCache
+from esbench.corpus.origin import CorpusCache, Origin
 from esbench.race.node_options import NodeOptions
 from esbench.record.model import Session
 from esbench.telemetry import Chosen

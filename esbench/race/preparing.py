@@ -13,13 +13,11 @@ from esbench.load.launcher import Launcher, LocalLauncher
 from esbench.model import DEFAULT_CLUSTER
 from esbench.operations.base import kind_of
 from esbench.race.cluster import RacedCluster, RaceTarget
-from esbench.race.clusters import RacedClusters, no_such_cluster
 from esbench.race.hook import Hook
 from esbench.race.host_limits import check_clients, check_workers
 from esbench.race.node_engine import Engine
 from esbench.race.options import RaceOptions
 from esbench.race.recorded import part_of
-from esbench.race.server import RacedServer
 from esbench.race.track import RacedTrack
 from esbench.record.index_prefix import index_prefix
 from esbench.record.model import CorpusFacts
@@ -58,12 +56,16 @@ def open_target(
 ) -> RaceTarget:
     """Return what the options race: any HTTP server, a SQL server, or a cluster of Elasticsearch or OpenSearch."""
     if options.any_server:
+        from esbench.race.server import RacedServer
+
         return RacedServer(options)
     if options.is_sql:
         return load(SERVERS["sql"])(options, progress, folder, stack)  # type: ignore[no-any-return]
     default = RacedCluster(options, progress, folder, stack, node)
     if not options.others:
         return default
+    from esbench.race.clusters import RacedClusters
+
     others = {name: RacedCluster(options.of_other(name), progress, folder, stack, name=name) for name in options.others}
     return RacedClusters({DEFAULT_CLUSTER: default, **others})
 
@@ -77,6 +79,8 @@ def load_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, ho
     raced.challenge = part_of(shaped, options.session.round if options.session else 1)
     for task in raced.challenge.tasks:
         if task.cluster not in cluster.clusters:
+            from esbench.race.clusters import no_such_cluster
+
             raise no_such_cluster(task.name, task.cluster, list(cluster.clusters))
     cluster.require(raced.track, raced.challenge)
     if not (options.any_server or options.is_sql):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from esbench.cluster.client import ClusterInfo
 from esbench.cluster.dialect import Dialect
 from esbench.corpus.prepared import PreparedDocuments
-from esbench.corpus.sizes import DiskNeed
 from esbench.events.progress import Progress
 from esbench.load.assignment import refuse_endless
 from esbench.load.messages import Stock
@@ -22,6 +21,9 @@ from esbench.race.options import RaceOptions
 from esbench.record.secrets import Secret
 from esbench.track.rendering import RenderContext
 from esbench.track.selection import check_indices, choose_challenge, select_tasks, warnings_of, with_shared_clients
+
+if TYPE_CHECKING:
+    from esbench.corpus.sizes import DiskNeed
 
 
 class RacedTrack:

@@ -416,6 +416,7 @@ class Statistic(TypedDict):
     row: NotRequired[bool]
 
 
+HTTP_REQUESTS = "http-requests"  # the operation type each of whose requests has its own line in tables
 HTTP = "http"  # the pipeline of any HTTP server, and its distribution in the record
 
 

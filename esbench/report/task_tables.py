@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from esbench.measure.measures import Measure, response_time
-from esbench.operations.http_requests import HttpRequests
 from esbench.record.figures import (
     Notice,
     is_usable,
@@ -24,7 +23,7 @@ from esbench.record.figures import (
     request_results,
     task_label,
 )
-from esbench.record.model import HostShare, ObjectiveResult, RaceRecord, ScoreFigures, TaskResult
+from esbench.record.model import HTTP_REQUESTS, HostShare, ObjectiveResult, RaceRecord, ScoreFigures, TaskResult
 from esbench.report.table_model import Cell, ColumnOf, Section, Table, table_of, time_cell
 from esbench.units import format_number
 
@@ -145,7 +144,7 @@ _REFUSED_DOCUMENTS: ColumnOf[TaskResult] = ColumnOf("Refused", "refused_document
 
 
 def _own_lines(task: TaskResult) -> Iterator[TaskResult]:
-    if task.operation_type == HttpRequests.name:
+    if task.operation_type == HTTP_REQUESTS:
         yield from request_results(task)
 
 

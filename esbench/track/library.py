@@ -13,7 +13,6 @@ from esbench.track import schema
 from esbench.track.faults import Faults
 from esbench.track.loader import challenge_nodes, load_track, read_track, track_file
 from esbench.track.rendering import RenderContext
-from esbench.track.repository import RALLY_TRACK_NAMES, RALLY_TRACKS, REPOSITORY
 from esbench.track.source import file_in
 
 
@@ -53,6 +52,8 @@ def find_track(name: str | None, path: Path | None, repository: Path | None = No
     if repository is None and Path(name).exists():
         raise UsageError(f'"{name}" is a file or folder', where="--track", hint=f"say --track-path={name}")
     if repository is None and (named := _of_rally(name)) is not None:
+        from esbench.track.repository import RALLY_TRACKS, REPOSITORY
+
         hint = f"it is one of rally-tracks: add {REPOSITORY}={RALLY_TRACKS}, or the folder that you cloned"
         raise UsageError(f'esbench does not ship the track "{named}"', where="--track", hint=hint)
     raise UsageError(f'unknown track "{name}"', where="--track", hint=did_you_mean(name, known))
@@ -103,6 +104,8 @@ def _summary(name: str, path: Path, context: RenderContext) -> TrackSummary:
 
 def _of_rally(name: str) -> str | None:
     """Return the name of the track of rally-tracks that a user means by `name`, also by its last part; else None."""
+    from esbench.track.repository import RALLY_TRACK_NAMES
+
     meant = name.strip("/").lower()
     return next((known for known in sorted(RALLY_TRACK_NAMES) if meant in (known, known.rpartition("/")[2])), None)
 
@@ -122,6 +125,8 @@ def _tracks_below(repository: Path) -> dict[str, Path]:
 
     Raises a UsageError if there is no such folder, or no track in it.
     """
+    from esbench.track.repository import REPOSITORY
+
     root = user_path(repository, REPOSITORY)
     if not root.is_dir():
         hint = "it is the folder of tracks that were checked out or downloaded"

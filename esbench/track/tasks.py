@@ -17,7 +17,6 @@ from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Opera
 from esbench.operations.base import kind_of
 from esbench.operations.parameters import COMMON
 from esbench.requests import templates
-from esbench.requests.recordings import read_recording, track_file
 from esbench.requests.variables import VARIABLE_TYPES, check_variable
 from esbench.track.document import DocumentNode
 from esbench.track.faults import AlreadyFound, Faults
@@ -381,6 +380,8 @@ def _with_files(node: DocumentNode, operation: Operation) -> Operation:
     """Return an operation with the files of the track that its parameters name. TrackError for one that is missing."""
     if operation.python or not (names := kind_of(operation).files):
         return operation
+    from esbench.requests.recordings import track_file
+
     files = {name: track_file(_beside(node[name], operation.params[name])) for name in names if name in node}
     return replace(operation, params={**operation.params, **files})
 
@@ -393,6 +394,8 @@ def _with_arrivals(node: DocumentNode, schedule: Schedule) -> Schedule:
     for other in _NOT_WITH_ARRIVALS:
         if node.find(other) is not None:
             node[other].fail(f'"arrivals" and "{other}" exclude one another')
+    from esbench.requests.recordings import read_recording
+
     try:
         recorded = read_recording(_beside(arrivals, arrivals.value))
     except TrackError as error:

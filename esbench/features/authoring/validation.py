@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from esbench.corpus.locate import Origin, Supply
+from esbench.corpus.locate import Supply
+from esbench.corpus.origin import Origin
 from esbench.corpus.preparation import corpus_folder
 from esbench.errors import CorpusError, DependencyError, EsbenchError, TrackError
 from esbench.load.assignment import refuse_endless
