@@ -20,13 +20,16 @@ COMPILE_PROJECT := $(COMPILE) pyproject.toml --extra embedded --extra hosts
 # Python up to 3.12 reads this file in the locale's encoding, in which the path of this folder may be no text.
 RELATIVE := for pth in $(VENV)/lib/python3*/site-packages/_editable_impl_esbench.pth; do realpath --relative-to="$${pth%/*}" . >"$$pth"; done
 
-.PHONY: race test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom docs-outputs docs-reference clean
+.PHONY: race core test test-all test-rest test-commands test-nodes test-alone sanitized lint locked lock sbom docs-outputs docs-reference clean
 
 race: $(READY)  ## race the orders track on an embedded Elasticsearch and print the table
 	$(BIN)/esbench race --track=orders
 
 test: $(READY)  ## what a change most likely breaks: units, driver and races over sockets, a race and a compare on a node
 	$(PYTEST) $(SIDE_BY_SIDE) $(FIRST) tests/unit
+
+core: $(READY)  ## the core without any feature: it races a server that answers, lists and compares, and says what is not installed
+	$(PYTEST) tests/component/test_core_alone.py
 
 test-all: $(READY)  ## all tests, part by part, whatever fails in an earlier one
 	$(MAKE) --keep-going test test-rest
