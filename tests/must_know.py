@@ -20,10 +20,10 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
     "files of the core": 294,
-    "code lines of the core": 35_332,
-    "rooms of the core": 24,
-    "arrows of the core": 143,
-    "modules of the core that features import": 176,
+    "code lines of the core": 35_372,
+    "rooms of the core": 22,
+    "arrows of the core": 132,
+    "modules of the core that features import": 173,
     "lines of race.run": 14,
     "names in race.run": 8,
     "functions and fields that hold the table of operation types": 6,

@@ -145,6 +145,9 @@ class TaskSpan:
 class Device:
     """A telemetry device: it observes one thing during a race.
 
+    One that samples at intervals declares the parameter `NAME-sample-interval`, a duration: without it `sample` is not
+    called. What `sample` yields is kept in telemetry.jsonl; what a task has of it is said by `of_task`.
+
     Its methods are called by its own thread, all except `java_options` after the cluster has started. An error that
     they raise is noted once, and the race goes on; Unseen ends the sampling.
     """

@@ -16,7 +16,7 @@ from esbench.model import Challenge, Step, Task
 from esbench.race.hook import PreparedRace, SideHook
 
 if TYPE_CHECKING:
-    from esbench.engine.nodes import Engine
+    from esbench.race.node_engine import Engine
     from esbench.race.track import RacedTrack
 
 
