@@ -21,7 +21,7 @@ from esbench.requests.sql_text import check_statement
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.requests.variables import Places
 
-_INDEX = Parameter("the index; the track's only one by default")
+_INDEX = Parameter("the track's only one by default")
 _ROUTING = Parameter("the routing value", (str, int))
 _FRESH = "esbench-fresh-document"  # the variable that an insert's own document is drawn from
 

@@ -187,7 +187,7 @@ def _refuse_expected(params: Mapping[str, Any], where: str) -> None:
         raise TrackError(f'"expected" must be a number or "acknowledged", not "{expected}"', where=where)
 
 
-_ALL = Parameter("the index or indices; those of the track by default", (str, list))
+_ALL = Parameter("those of the track by default", (str, list))
 _AMAZONS = frozenset({"opensearch"})  # has no _refresh
 
 TYPES = (
@@ -233,7 +233,7 @@ TYPES = (
     AdministrativeType(
         "index-stats",
         "Index statistics, optionally until a value is as expected.",
-        {"index": Parameter("the index or indices; all by default", (str, list)), "condition": CONDITION},
+        {"index": Parameter("all by default", (str, list)), "condition": CONDITION},
         _stats,
         traits=OF_THE_CLUSTER,
     ),
@@ -241,7 +241,7 @@ TYPES = (
         "assert-count",
         "Refresh, count, and fail the race when documents are missing or too many.",
         {
-            "index": Parameter("the index; the track's only one by default"),
+            "index": Parameter("the track's only one by default"),
             "expected": Parameter(
                 "a number, or acknowledged: the new documents of the race's writes and reindexes", (int, str)
             ),

@@ -188,7 +188,7 @@ class TermsEnum(OperationType):
     feature = TERMS_ENUM
     doc = "The terms of a field that begin with a text, as completion needs them; the reply must be complete."
     parameters = {
-        "index": Parameter("the index or indices; the track's only one by default"),
+        "index": Parameter("the track's only one by default"),
         "field": Parameter("the field, a keyword", required=True),
         "string": Parameter("the beginning of the terms, with variables; all by default"),
         "size": Parameter("how many terms at most", (int,), 10, least=1),
@@ -228,7 +228,7 @@ class FieldCaps(OperationType):
     traits = READ
     doc = "Ask which fields there are, of which types."
     parameters = {
-        "index": Parameter("the index or indices; all by default", (str, list)),
+        "index": Parameter("all by default", (str, list)),
         "fields": Parameter("the fields", (str, list), "*"),
         "index_filter": Parameter("only indices with documents that match this query", (dict,)),
         "request-params": _QUERY,
@@ -308,7 +308,7 @@ class Sql(OperationType):
     name = "sql"
     traits = READ
     feature = SQL
-    doc = "An SQL query and, by its cursor, its further pages; first-page and next-page have rows of their own."
+    doc = "An SQL query and, by its cursor, its further pages."
     unit = "pages"
     parameters = {
         "body": Parameter('"query", "fetch_size" and so on, with variables', (dict,), required=True),

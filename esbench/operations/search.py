@@ -36,7 +36,7 @@ _PAGES = "how many pages at most, or all"
 _PER_PAGE = "results-per-page"
 _POINT_IN_TIME = "with-point-in-time-from"
 TARGET = {
-    "index": Parameter("the index or indices; the track's only one by default"),
+    "index": Parameter("the track's only one by default"),
     "data-stream": Parameter("the data stream, in place of an index"),
 }
 _ONE_PAGE = {
@@ -123,7 +123,7 @@ class ScrollSearch(_ByPages):
     name = "scroll-search"
     traits = READ
     asks_index = True
-    doc = "Scroll through a search; first-page, next-page and close have rows of their own."
+    doc = "Scroll through a search."
     parameters = {
         **_ONE_PAGE,
         "pages": Parameter(_PAGES, (int, str), required=True),
@@ -139,10 +139,7 @@ class ScrollSearch(_ByPages):
 class Search(ScrollSearch):
     name = "search"
     traits = READ
-    doc = (
-        "One search request, whose reply must cover all shards in time; with `pages` a scroll, "
-        "which counts pages (first-page, next-page and close have rows of their own)."
-    )
+    doc = "One search request, whose reply must cover all shards in time; with `pages` a scroll, which counts pages."
     unit = "ops"
     parameters = {
         **_ONE_PAGE,
@@ -221,7 +218,7 @@ class _InPointInTime(_ByPages):
 class PaginatedSearch(_InPointInTime):
     name = "paginated-search"
     traits = READ
-    doc = "Page through a sorted search by search_after; first-page and next-page have rows of their own."
+    doc = "Page through a sorted search by search_after."
     parameters = {
         **_ONE_PAGE,
         "body": Parameter('the search body, with a "sort" and variables', (dict, str)),
@@ -252,7 +249,7 @@ class CompositeAgg(_InPointInTime):
     name = "composite-agg"
     traits = READ
     feature = COMPOSITE_AGGREGATIONS
-    doc = "Page through the buckets of a composite aggregation; first-page and next-page have rows of their own."
+    doc = "Page through the buckets of a composite aggregation."
     parameters = {
         **_ONE_PAGE,
         "body": Parameter("the search body, with one composite aggregation and variables", (dict, str), required=True),

@@ -22,6 +22,7 @@ parameters are tolerated.
 - **Unit**: what a type counts, operations (ops) by default; throughput and target rates are in it. Target rates are in
   requests (ops/s) where the units of a request are not known before, as those of a reindex.
 - **Versions**: the first of Elasticsearch and of OpenSearch that have it; `-`: none.
+- **Pages** have rows of their own: `first-page`, `next-page`, `close`.
 - **Administrative**: left out of the summary unless it fails. No variables.
 - **No variables**: `$[[name]]` is refused. Elsewhere it stands for a drawn value ([variables](variables.md)) in paths,
   query strings, headers and bodies.
@@ -69,13 +70,12 @@ requests:
   - {operation-type: close-point-in-time, with-point-in-time-from: open}
 ```
 Requests run one after the other. Adjacent streams run at the same time, and what follows waits for all of them. Each
-client has as many connections as it can use at once, at most `max-connections`. A request has a row `task/name`; the
-service time of the task spans all of them. A variable has one value in all requests of an iteration. A request that
-fails ends its stream, and the composite once the parallel streams have ended. `detailed-results` of its requests are
-not kept.
+client has at most `max-connections`. A request has a row `task/name`; the service time of the task spans all of them.
+A variable has one value in all requests of an iteration. A request that fails ends its stream, and the composite once
+the parallel streams have ended.
 
-Weights make a mix of operations within one client. Each iteration runs one of the adjacent requests and streams with a
-`weight`, drawn by weight. Values are drawn for all of them: a `sequence` has gaps for those that were not sent.
+Each iteration runs one of the adjacent requests and streams with a `weight`, drawn by weight. A `sequence` has gaps
+for those that were not sent.
 ```yaml
 operation-type: composite
 requests:

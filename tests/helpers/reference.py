@@ -145,8 +145,10 @@ def _in_brackets(texts: Sequence[str]) -> str:
 def with_parameters(page: str) -> str:
     """Return the page with the parameters of devices at its end."""
     devices = builtin_devices()
-    params = [param for name in devices for param in devices.get(name).params]
-    rows = "".join(f"- `{param.name}` ({param.default_text}): {param.help}\n" for param in params)
+    alike = dict[str, list[str]]()
+    for param in (param for name in devices for param in devices.get(name).params):
+        alike.setdefault(param.help, []).append(f"`{param.name}` ({param.default_text})")
+    rows = "".join(f"- {', '.join(names)}: {text}\n" for text, names in alike.items())
     return page[: page.index("\n- `", page.index("\n## Parameters\n")) + 1] + rows
 
 

@@ -167,7 +167,7 @@ def test_variable_types_in_examples_exist_and_the_reference_has_them_all() -> No
         named = re.findall(r"\{name: *\w+, type: *([\w-]+)", page.read_text())
         assert named, page_id(page)
         assert set(named) <= known, page_id(page)
-    rows = re.findall(r"^\| (`.+?`) \|", (ROOT / "docs" / "reference" / "variables.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^- (`.+?`): ", (ROOT / "docs" / "reference" / "variables.md").read_text(), re.MULTILINE)
     assert set(re.findall(r"`([\w-]+)`", " ".join(rows))) == known
 
 

@@ -94,7 +94,7 @@ def _start(params: Mapping[str, Any]) -> Any:
 _PIPELINE = Parameter("the pipeline's name", required=True)
 _POLICY = {"policy-name": Parameter("the policy's name", required=True)}
 _POLICY_PATH = "/_ilm/policy/{policy-name}"
-_STREAMS = Parameter("the data stream or data streams; those of the track by default", (str, list))
+_STREAMS = Parameter("those of the track by default", (str, list))
 _JOB = {"job-id": Parameter("the job's id", required=True)}
 _JOB_PATH = "{dialect.ml}/anomaly_detectors/{job-id}"
 _FEED = {"datafeed-id": Parameter("the datafeed's id", required=True)}
