@@ -105,7 +105,7 @@ def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> Capacity
     from esbench.race.probing import CapacityOptions, in_test_mode
 
     if options.max_error_ratio is not None:
-        what = "a search counts failed requests as late, and goes on"
+        what = "a search counts failed requests as late, and continues"
         raise UsageError(what, where="--max-error-rate", hint='leave it out, or add --objective "errors<0.1%"')
     asked = CapacityOptions(
         flags["task"],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _OTHER_COMMANDS = "esbench duel races two sides; esbench compare sets races side by side"
 _HINTS = {
-    "--resume": "esbench duel --resume SESSION goes on with rounds, too",
+    "--resume": "esbench duel --resume SESSION resumes rounds, too",
     "--baseline": _OTHER_COMMANDS,
     "--contender": _OTHER_COMMANDS,
 }

@@ -26,7 +26,7 @@ _PIPELINES = Choice(
 )
 _ON_ERROR = Choice(
     ["abort", "continue"],
-    gone={"continue-on-network": "use --on-error=continue, which goes on while a host answers"},
+    gone={"continue-on-network": "use --on-error=continue, which continues while a host answers"},
 )
 user_tags_option = of_results(
     "--user-tags", "--user-tag", multiple=True, metavar="TAGS", help="Tags to keep in the record: k:v,k2:v2."

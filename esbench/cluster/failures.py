@@ -106,7 +106,7 @@ def host_speaks_tls(url: str) -> ClusterError:
 
 
 def _certificate_failure(cause: ssl.SSLCertVerificationError, where: str) -> ClusterError:
-    trust = "verify_certs:false in --client-options trusts it all the same"
+    trust = "verify_certs:false in --client-options trusts it anyway"
     if cause.verify_code in _HOSTNAME_MISMATCH:
         return ClusterError(
             "its certificate is for another name", where=where, hint=f"ssl_assert_hostname:false, or {trust}"

@@ -123,7 +123,7 @@ def _notices(baseline: Side, contender: Side, differences: Sequence[Difference],
         yield Notice(f"on both sides: {', '.join(shared)}")
     records = (*baseline.records, *contender.records)
     if discarded := [each.race_id for each in records if each.session and each.session.is_discarded]:
-        yield Notice(f"discarded by their session, and here all the same: {', '.join(discarded)}", unusable=True)
+        yield Notice(f"discarded by their session, but compared here: {', '.join(discarded)}", unusable=True)
     ours, theirs = (dict.fromkeys(_labels(side.records)) for side in (baseline, contender))
     yield from (Notice(f"{name}: only the baseline has this task") for name in ours if name not in theirs)
     yield from (Notice(f"{name}: only the contender has this task") for name in theirs if name not in ours)

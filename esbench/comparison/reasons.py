@@ -293,7 +293,7 @@ ANSWERS_DIFFER = Reason(
     "answers-differ",
     NOT_JUDGED,
     "the answers differ",
-    "see the requests below the table; `--allow=answers` judges the figures all the same",
+    "see the requests below the table; `--allow=answers` judges the figures anyway",
     "answers differ",
     is_fault=True,
     is_alarm=True,
@@ -302,7 +302,7 @@ RECALL_UNKNOWN = Reason(
     "recall-unknown",
     NOT_JUDGED,
     "an approximate search may be faster because it finds less",
-    "compare the recall; `--allow=answers` judges the figures all the same",
+    "compare the recall; `--allow=answers` judges the figures anyway",
     "recall unknown",
 )
 

@@ -106,7 +106,7 @@ def download(
                 lambda: _append(url, partial, where, size_bytes, progress),
                 url,
                 where,
-                "check the network and its proxy settings; the next race goes on where this one stopped",
+                "check the network and its proxy settings; the next race resumes it",
                 pause_s,
                 length=lambda: _length(partial),
             )

@@ -16,7 +16,7 @@ from esbench.numbers import TOO_LARGE, read_number
 EMPTY = "it is empty"
 NO_VALUE = "a value is missing"
 COMMENT = "a comment"
-SINGLE_QUOTES = "text stands in single quotes"
+SINGLE_QUOTES = "text is in single quotes"
 HALF = "half a character (a surrogate without its other half)"
 _REMEDIES = {
     NO_VALUE: "write one, or null",

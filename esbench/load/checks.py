@@ -152,7 +152,7 @@ def _rate(figures: TaskFigures) -> Iterator[Check]:
     if figures.unsent:
         yield CheckKind.UNSENT.unusable(
             f"{figures.unsent} arrivals were due and never sent",
-            "the cluster cannot carry the rate with this many clients: lower the rate, or add clients",
+            "the cluster cannot keep up with the rate with this many clients: lower the rate, or add clients",
             figures.unsent,
         )
     elif figures.backlog_rise is not None and figures.backlog_rise > figures.task.clients:

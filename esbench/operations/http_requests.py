@@ -69,8 +69,8 @@ class HttpRequests(OperationType):
     doc = (
         "Requests to any HTTP server, in order, each with its own row. All figures are of requests: `iterations`, "
         "`requests` and target rates count them, and an end may cut an iteration of all of them. Values are drawn at "
-        "each occurrence and written as they are. A failed request is counted, and the following ones are sent all the "
-        "same, unless its `assert` does not hold. A reply is good if its status is below 400 or among `valid-statuses` "
+        "each occurrence and written as they are. A failed request is counted, and the following ones are still sent, "
+        "unless its `assert` does not hold. A reply is good if its status is below 400 or among `valid-statuses` "
         "and, where the path ends in `_bulk`, no document was refused. An `assert` decides alone: whatever the status "
         "is, and whether or not documents were refused."
     )

@@ -104,7 +104,7 @@ class ClusterTargets:
         if not foreign or self._options.replace_indices:
             return tuple(f"the race deletes {index}, which esbench did not make" for index in foreign)
         what = f"the race would delete {first_of([*map(str, foreign)], _NAMED)}, which esbench did not make"
-        raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them all the same")
+        raise RaceError(what, where=str(self._options.hosts[0]), hint="--replace-indices deletes them anyway")
 
     def found(self) -> tuple[FoundIndex, ...]:
         """Return the race's indices that are there now in a cluster of the user's. ClusterError if it does not say."""

@@ -82,7 +82,7 @@ class TryOut(Hook):
             for task in (task for step in whole for task in step.tasks):
                 failed += filter(self._has_failed, self._try(task, race))
             if failed and not self._goes_on(failed):
-                raise RaceError(f"the try-out failed: {failed[0]}", hint="--yes goes on all the same")
+                raise RaceError(f"the try-out failed: {failed[0]}", hint="--yes continues anyway")
         if self._is_raced:
             yield from whole
 

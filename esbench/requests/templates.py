@@ -242,7 +242,7 @@ class Layout:
 def check_header(name: str, value: str, where: str) -> None:
     """Raise TrackError for a header that HTTP cannot carry."""
     if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
-        raise TrackError(f"HTTP cannot carry the header {name!r}: {value!r}", where=where)
+        raise TrackError(f"HTTP cannot send the header {name!r}: {value!r}", where=where)
 
 
 def _ascii(constant: bytes) -> bytes:

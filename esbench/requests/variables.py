@@ -107,7 +107,7 @@ def _check_sequence(reader: SpecReader) -> None:
     if reader.has("again-from"):
         again = reader.integer("again-from")
         if last is None or again > last:
-            raise reader.error('"again-from" is where it goes on after "to", and at most that')
+            raise reader.error('"again-from" is where it continues after "to", and at most that')
 
 
 def _check_array(reader: SpecReader) -> None:

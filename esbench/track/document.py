@@ -58,7 +58,7 @@ class _Yaml(yaml.CSafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be text", key.start_mark)
             if key.value in seen:
-                problem = f'the key "{key.value}" stands here a second time'
+                problem = f'the key "{key.value}" is here a second time'
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             seen.add(key.value)
         self.flatten_mapping(node)

@@ -92,7 +92,7 @@ def _stages_of_text(node: DocumentNode) -> tuple[Stage, ...]:
         except EsbenchError as error:
             raise node.failed(error) from None
         if not math.isclose(start_s, before_s):
-            what = "begin at 0" if not stages else f"go on at {format_duration(before_s)}, where the one before ends"
+            what = "begin at 0" if not stages else f"continue at {format_duration(before_s)}, where the one before ends"
             node.fail(f'the stage "{part.strip()}" does not {what}', "stages have no gaps and do not overlap")
         if end_s <= start_s:
             node.fail(f'the stage "{part.strip()}" ends before it begins')

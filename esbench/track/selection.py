@@ -210,7 +210,7 @@ def warnings_of(track: Track, challenge: Challenge) -> Iterator[str]:
                 yield f'task "{task.name}": {why}'
     if challenge.left_out:
         names = ", ".join(challenge.left_out)
-        yield f"left out on serverless: {names} (run-on-serverless: true races a task all the same)"
+        yield f"left out on serverless: {names} (run-on-serverless: true races a task anyway)"
     yield from _wide_steps(challenge)
 
 

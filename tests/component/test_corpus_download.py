@@ -89,7 +89,7 @@ def test_a_download_that_breaks_goes_on_where_it_stopped(server: FileServer, tmp
 def test_the_next_race_goes_on_where_this_one_stopped(server: FileServer, tmp_path: Path) -> None:
     server.cuts = [1_000_000]
     server.statuses = [200, 503, 503, 503, 503, 503]
-    with pytest.raises(CorpusError, match=r"could not be downloaded: .*503.*goes on where this one stopped"):
+    with pytest.raises(CorpusError, match=r"could not be downloaded: .*503.*the next race resumes it"):
         fetch(server, tmp_path / "d.bin")
     assert not (tmp_path / "d.bin").exists()
     server.statuses = []

@@ -82,7 +82,7 @@ def test_a_duel_that_is_interrupted_is_resumed(races: Races, null_server: NullSe
     outcome = races.finish(process)
     session = last(races)
     assert outcome.code == 130
-    assert f"esbench duel --resume {session.id} goes on" in outcome.error
+    assert f"esbench duel --resume {session.id} resumes it" in outcome.error
     done = [race for race in session.plan if race.status == "complete"]
     assert done
     assert len(session.left) == 4 - len(done)
@@ -178,7 +178,7 @@ def test_a_round_that_is_interrupted_is_raced_again(races: Races, null_server: N
     outcome = races.finish(process)
     session = last(races)
     assert outcome.code == 130, outcome.stderr
-    assert f"esbench duel --resume {session.id} goes on" in outcome.error
+    assert f"esbench duel --resume {session.id} resumes it" in outcome.error
     assert [race.round for race in session.left] == [2, 2]
     assert _resumed(races).code == 0
     ended = last(races)

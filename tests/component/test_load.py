@@ -214,7 +214,7 @@ def test_a_try_out_that_fails_ends_a_load_without_a_terminal(null_server: NullSe
     assert "esbench: the try-out failed: GET http://127.0.0.1" in said
     assert "401" in said
     assert "wrong" not in said
-    assert "(--yes goes on all the same)" in said
+    assert "(--yes continues anyway)" in said
     said = loads.run(text, "-d", "1", "-r", "5", "--yes", f"--target-hosts={server.url}")
     assert "Status 401:\t\t5" in said
     valid = "runner: {valid_status_codes_during_warmup: [401]}\n" + text
@@ -257,9 +257,9 @@ def test_a_terminal_is_asked_whether_to_go_on(
 ) -> None:
     server = null_server({"rules": [{"path": "/x", "reply": {"status": 500}}]})
     file = write(loads.folder, "requests: [{request: {url: 'http://a/x'}}]")
-    words, question = ("-d=1", "-r=5", f"--target-hosts={server.url}"), b"go on all the same?"
+    words, question = ("-d=1", "-r=5", f"--target-hosts={server.url}"), b"continue anyway?"
     found, shown = asked(loads, file, *words, question=question, answer=answer)
-    assert shown.rstrip().endswith(b"go on all the same? [y/N]:")
+    assert shown.rstrip().endswith(b"continue anyway? [y/N]:")
     assert shown.count(b"the try-out failed: GET ") == 1
     assert found == code, shown
     assert loads.record.status == status

@@ -72,7 +72,7 @@ def test_an_index_that_esbench_did_not_make_is_deleted_only_if_asked_for(
     address = server.url.removeprefix("http://")
     assert refused.error == (
         f'esbench: {address}: the race would delete "orders" (1 document, 0 B), which esbench did not make '
-        "(--replace-indices deletes them all the same)"
+        "(--replace-indices deletes them anyway)"
     )
     assert documents(server) == 1
     assert not list((races.home / "races").iterdir())

@@ -19,7 +19,8 @@ DROPPED_IDIOMS = re.compile(
 
 DROPPED_IN_MESSAGES = re.compile(
     r"(?<!there )\b(is|are) no\b|\bgo(es)? with it\b|\b(says|said) so\b|\blies?\b|\bis of (a|an|the|\w+'s) "
-    r"|\b(is|are) as the session\b|\basked nothing\b|\bof Rally is not there\b"
+    r"|\b(is|are) as the session\b|\basked nothing\b|\bof Rally is not there\b|\ball the same\b|\bgo(es)? on\b|\banew\b"
+    r"|\b(is|are) none of\b|\bstands? (here|in (single|brackets))\b"
 )
 DROPPED_IN_PAGES = re.compile(
     r"\b(says|say|said) so\b|\bgoes? with it\b|\bof esbench's own\b|\bbeside\b"

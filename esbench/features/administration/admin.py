@@ -180,7 +180,7 @@ TYPES = (
             **_FEED,
             "body": Parameter("the request's body, instead of the three below", (dict,)),
             "start": Parameter("time of the first document", (str, int)),
-            "end": Parameter("time of the last document; none: it goes on", (str, int)),
+            "end": Parameter("time of the last document; without it, no end", (str, int)),
             **_TIMEOUT,
         },
         body=_start,

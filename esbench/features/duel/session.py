@@ -150,7 +150,7 @@ def makes_indices_anew(challenge: Challenge) -> bool:
                 f'challenge "{challenge.name}" has {creating[target]} without {deleting}: the second race would find '
                 "the first one's",
                 hint=f"put {deleting} before it, or delete it by --before-round; a node of esbench's own may be "
-                "started anew for each race: --restart-node",
+                "started again for each race: --restart-node",
             )
     return any(kind.traits.creates for kind in types)
 
@@ -189,7 +189,7 @@ def place_text(session: RaceSession, race: SessionRace) -> str:
 
 def resume_hint(session: RaceSession) -> str:
     """Return the hint of an error that ends a session."""
-    return f"esbench duel --resume {session.id} goes on"
+    return f"esbench duel --resume {session.id} resumes it"
 
 
 def left_text(seconds: float) -> str:

@@ -236,7 +236,7 @@ class SessionCommand:
         for remedy in forecast.remedies():
             self._progress.warn(f"nothing is expected to be settled; {remedy}")
         if not self._flags["yes"] and sys.stdin.isatty() and sys.stderr.isatty():
-            click.confirm("Race it all the same?", abort=True, err=True)
+            click.confirm("Race it anyway?", abort=True, err=True)
 
     def _check_pacing(self, session: RaceSession, where: str) -> None:
         """Raise a UsageError for options that the session did not begin with: its rounds would differ."""
@@ -333,7 +333,7 @@ class SessionCommand:
             return
         what = f"the track has changed since race {raced.race_id}"
         if len(session.sides) > 1:
-            raise UsageError(what, hint="--allow=track-digest goes on all the same")
+            raise UsageError(what, hint="--allow=track-digest continues anyway")
         self._progress.warn(f"{what}: the next rounds will use the new one")
 
     def _look(self, session: RaceSession, sides: Mapping[str, RaceOptions]) -> None:
@@ -374,7 +374,7 @@ class SessionCommand:
             try:
                 return runner.run(session)
             except KeyboardInterrupt:
-                self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} goes on")
+                self._progress.insist(f"esbench: cancelled; esbench duel --resume {session.id} resumes it")
                 return None
 
     def _race(self, options: RaceOptions, node: Engine | None, pace: Pace | None) -> RaceRecord:

@@ -380,7 +380,7 @@ def _confirmed(failed: Sequence[Tried], progress: Progress) -> bool:
         return False
     for tried in failed:
         progress.insist(f"the try-out failed: {tried}")
-    return _agreed("go on all the same?", progress)
+    return _agreed("continue anyway?", progress)
 
 
 def _has_terminal() -> bool:

@@ -393,7 +393,7 @@ def _read_past(root: DocumentNode) -> Iterator[str]:
                 near = nearest(str(key), keys)
                 yield f'{node[key].where}: {what} has no "{key}": read past{f" ({near})" if near else ""}'
     for key, line in repeated_keys(root.rendered.text):
-        yield f'{root.rendered.location(line)}: the key "{key}" stands here a second time: this one counts'
+        yield f'{root.rendered.location(line)}: the key "{key}" is here a second time: this one counts'
 
 
 def _known_keys(root: DocumentNode) -> Iterator[tuple[str, DocumentNode, Collection[str]]]:

@@ -196,7 +196,7 @@ def install_wheel(wheel: Wheel, cache: Path, progress: Progress, *, offline: boo
             done = run_silently(pip)
             if "DO NOT MATCH THE HASHES" in done.stderr:
                 raise EngineError(
-                    f"the download of {requirement} is altered: its sha256 is none of the catalog's",
+                    f"the download of {requirement} is altered: its sha256 is not in the catalog",
                     hint="nothing was kept; look for a proxy or a mirror that alters files, or use --java-home",
                 )
             if done.returncode != 0:

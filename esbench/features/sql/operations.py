@@ -111,7 +111,7 @@ def _inserting(context: TaskContext) -> SqlProgram:
         if not closed:
             return ()
         text = f"{context.where}: its documents have more than {most} different sets of fields: statements were closed"
-        return (f"{text} and prepared anew within the time of inserts",)
+        return (f"{text} and prepared again within the time of inserts",)
 
     def close() -> None:
         context.ledger.acknowledge(index, inserted)

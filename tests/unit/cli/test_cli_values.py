@@ -88,7 +88,7 @@ def test_a_mapping_may_be_a_json_file_here_or_beside_the_track(tmp_path: Path) -
             '{"a": 1',
             r"--track-params: not valid JSON at column 8: it ends too early, and does not close the { .write }",
         ),
-        ("{'a': 1}", r"not valid JSON at column 2: text stands in single quotes .write "),
+        ("{'a': 1}", r"not valid JSON at column 2: text is in single quotes .write "),
         ('{"a": 1,}', r"not valid JSON at column 8: nothing follows this comma .remove it"),
         ("no.json", "there is no file no.json .looked in"),
     ],
@@ -192,7 +192,7 @@ def test_settings_in_yaml_are_text_lists_and_settings_by_name(tmp_path: Path) ->
     [
         ("a: 1\nb: [", r"--x=a\.yml:\d: not valid YAML"),
         ("- a", "no settings by name"),
-        ("a: 1\nb: 2\na: 3", r'--x=a\.yml:3: not valid YAML: the key "a" stands here a second time'),
+        ("a: 1\nb: 2\na: 3", r'--x=a\.yml:3: not valid YAML: the key "a" is here a second time'),
     ],
 )
 def test_a_file_that_is_no_settings_is_one_line(tmp_path: Path, text: str, message: str) -> None:

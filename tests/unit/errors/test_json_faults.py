@@ -50,7 +50,7 @@ NO_FAULT = "it is nested too deeply"  # what is said of a text whose grammar is 
             'write \\n for it, or close the text with "',
         ),
         ('["a\tb"]', "a control character within text, line 1 column 4", "write it as \\u and four hexadecimal digits"),
-        ("{'a': 1}", "text stands in single quotes, line 1 column 2", 'write "..."'),
+        ("{'a': 1}", "text is in single quotes, line 1 column 2", 'write "..."'),
         ("[1] // one", "a comment, line 1 column 5", "JSON has none: remove it"),
         ('{"a": 1 # one\n}', "a comment, line 1 column 9", "JSON has none: remove it"),
         ("[True]", "True is written true, line 1 column 2", "in a template: {{ ... | tojson }}"),

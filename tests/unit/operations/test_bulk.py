@@ -378,7 +378,7 @@ def test_what_is_missing_or_unknown_is_named(documents: PreparedDocuments) -> No
         ({"request-params": {"routing": "$[[n]]"}}, '"request-params" of "bulk" cannot hold a variable: $[[n]]'),
         ({"headers": {"X-A": "$[[n]]"}}, '"headers" of "bulk" cannot hold a variable: $[[n]]'),
         ({"opaque-id": "$[[n]]"}, '"opaque-id" of "bulk" cannot hold a variable: $[[n]]'),
-        ({"opaque-id": "a\r\nb"}, r"HTTP cannot carry the header 'X-Opaque-Id': 'a\r\nb'"),
+        ({"opaque-id": "a\r\nb"}, r"HTTP cannot send the header 'X-Opaque-Id': 'a\r\nb'"),
         ({"indices": "ordres"}, "no document of the corpora is for ordres (known: "),
         ({"data-streams": ["logs"]}, "no document of the corpora is for logs"),
     ],

@@ -71,7 +71,7 @@ def failure(kind: str, params: dict[str, Any]) -> str:
             {"path": "/$[[index]]", "json-path": "a", "criterion": {"operator": "exists"}},
             '"path" of "run-until" cannot hold a variable: $[[index]]',
         ),
-        ("refresh", {"opaque-id": "a\nb"}, r"HTTP cannot carry the header 'X-Opaque-Id': 'a\nb'"),
+        ("refresh", {"opaque-id": "a\nb"}, r"HTTP cannot send the header 'X-Opaque-Id': 'a\nb'"),
     ],
 )
 def test_a_parameter_of_the_wrong_kind_is_told(kind: str, params: dict[str, Any], message: str) -> None:

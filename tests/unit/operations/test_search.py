@@ -149,7 +149,7 @@ def test_headers_of_a_raw_request_are_its_own() -> None:
         ({"path": "/", "method": "GTE"}, 'unknown method "GTE" (one of GET, POST, PUT, DELETE, PATCH, HEAD, OPTIONS)'),
         ({"path": "/", "ignore": ["4xx"]}, "\"ignore\" takes statuses, say 404, not '4xx'"),
         ({"path": "/a b"}, "a path cannot contain white space: '/a b' (say %20)"),
-        ({"path": "/", "headers": {"A": "b\nc"}}, "HTTP cannot carry the header 'A': 'b\\nc'"),
+        ({"path": "/", "headers": {"A": "b\nc"}}, "HTTP cannot send the header 'A': 'b\\nc'"),
     ],
 )
 def test_a_wrong_raw_request_is_told(params: dict[str, Any], message: str) -> None:

@@ -245,7 +245,7 @@ def test_a_path_has_no_white_space(path: str) -> None:
     ("name", "value"), [("X-A", "b\r\nX-B: c"), ("X A", "b"), ("", "b"), ("X-Ä", "b"), ("X-A", "\0")]
 )
 def test_a_header_that_http_cannot_carry_is_an_error(name: str, value: str) -> None:
-    with pytest.raises(TrackError, match="HTTP cannot carry the header"):
+    with pytest.raises(TrackError, match="HTTP cannot send the header"):
         RequestTemplate.of("GET", "/", headers={name: value})
 
 

@@ -397,7 +397,7 @@ def test_of_several_files_what_was_loaded_of_each_is_drawn(tmp_path: Path) -> No
         ),
         ("uuid", {"replace": ["-"]}, 'variable "v": "replace" must be a mapping'),
         ("sequence", {"from": 2, "to": 1}, 'variable "v": "to" (1) is below "from" (2)'),
-        ("sequence", {"again-from": 0}, 'variable "v": "again-from" is where it goes on after "to"'),
+        ("sequence", {"again-from": 0}, 'variable "v": "again-from" is where it continues after "to"'),
         ("random_array", {"size": 1}, 'variable "v": "variable_key" is missing'),
         (
             "random_array",

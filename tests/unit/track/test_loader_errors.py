@@ -30,7 +30,7 @@ def failure(tmp_path: Path, text: str, suffix: str = ".yml", params: Any = None,
         ),
         (
             "schedule:\n  - operation: refresh\n    name: a\n    name: b\n",
-            'track.yml:4: not valid YAML: the key "name" stands here a second time (keep one of them)\n'
+            'track.yml:4: not valid YAML: the key "name" is here a second time (keep one of them)\n'
             "    4 |     name: b\n"
             "            ^",
         ),
@@ -120,7 +120,7 @@ def test_lines_are_found_behind_loops_that_rendered_more_of_them(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{'schedule': []}", "track.json:1: not valid JSON: text stands in single quotes (write "),
+        ("{'schedule': []}", "track.json:1: not valid JSON: text is in single quotes (write "),
         ('{"a": 1 "b": 2}', "track.json:1: not valid JSON: a comma is missing (write a comma between two values)"),
         ('{"a": {{ missing }}}', "track.json:1: not valid JSON: a value is missing (or a template"),
         ("{}\n{}", "track.json:2: not valid JSON: text follows the document (the document ends before this)"),

@@ -140,8 +140,11 @@ def test_stages_are_a_list_or_text(tmp_path: Path, text: str, stages: tuple[Stag
         ("", '"" is not a stage (say "0-60s: 100/s, 60-120s: 500/s")'),
         ("60s: 100/s", '"60s: 100/s" is not a stage'),
         ("0-60s 100/s", '"0-60s 100/s" is not a stage'),
-        ("0-60s: 100/s, 90-120s: 5/s", 'the stage "90-120s: 5/s" does not go on at 1 min, where the one before ends'),
-        ("0-60s: 100/s, 30-90s: 5/s", 'the stage "30-90s: 5/s" does not go on at 1 min, where the one before ends'),
+        (
+            "0-60s: 100/s, 90-120s: 5/s",
+            'the stage "90-120s: 5/s" does not continue at 1 min, where the one',
+        ),
+        ("0-60s: 100/s, 30-90s: 5/s", 'the stage "30-90s: 5/s" does not continue at 1 min, where the one'),
         ("10-60s: 100/s", 'the stage "10-60s: 100/s" does not begin at 0'),
         ("0-0s: 100/s", 'the stage "0-0s: 100/s" ends before it begins'),
         ("0-60s: 0/s", 'a rate must be above zero, not "0/s"'),

@@ -126,7 +126,7 @@ def test_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
             "operations/all.json",
             '"name": "ask"',
             "'name': 'ask'",
-            'operations/all.json:2: not valid JSON: text stands in single quotes (write "...", in a template '
+            'operations/all.json:2: not valid JSON: text is in single quotes (write "...", in a template '
             "{{ ... | tojson }})",
         ),
         (

@@ -56,7 +56,7 @@ def parse_address(text: str) -> Address:
     if number is None or number > 65535 or "/" in host:
         raise UsageError(f'"{text}" is not a port, nor an address with a port', where=OPTION, hint=_EXAMPLE)
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise UsageError(f'"{text}": an IPv6 address stands in brackets', where=OPTION, hint=f"say [{host}]:{port}")
+        raise UsageError(f'"{text}": an IPv6 address needs brackets', where=OPTION, hint=f"say [{host}]:{port}")
     return Address(host.strip("[]") or _LOOPBACK, number)
 
 

@@ -160,7 +160,7 @@ def test_a_race_that_fails_ends_its_round_which_is_raced_again(tmp_path: Path) -
     with pytest.raises(RaceError) as error:
         raced.run(begun)
     assert f"round 2 of 2: race {raced.options[2].race_id} ({side}) failed: the disk is full" in str(error.value)
-    assert error.value.hint == f"esbench duel --resume {begun.id} goes on"
+    assert error.value.hint == f"esbench duel --resume {begun.id} resumes it"
     stands = raced.store.load(begun.id)
     assert (statuses(stands, 1), statuses(stands, 2)) == ({"complete"}, {"failed", "cancelled"})
     assert {race.took_s for race in stands.of_round(2)} == {None}

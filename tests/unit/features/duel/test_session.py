@@ -114,7 +114,7 @@ def test_a_race_that_fails_ends_the_session_and_says_how_to_go_on(tmp_path: Path
     assert f"{place_text(begun, begun.plan[1])}: race {raced.options[1].race_id} failed: the disk is full" in str(
         error.value
     )
-    assert error.value.hint == f"esbench duel --resume {begun.id} goes on"
+    assert error.value.hint == f"esbench duel --resume {begun.id} resumes it"
     assert [race.status for race in raced.store.load(begun.id).plan] == ["complete", "failed", "planned", "planned"]
 
 

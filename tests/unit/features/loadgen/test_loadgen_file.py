@@ -122,7 +122,7 @@ def test_each_fault_is_one_line(tmp_path: Path, text: str, said: str) -> None:
         ("pipeline: []\n" + REQUEST, "pipeline: without effect"),
         (
             "requests:\n  - request:\n      url: /a\n      url: /b\n",
-            'loadgen.yml:4: the key "url" stands here a second time: this one counts',
+            'loadgen.yml:4: the key "url" is here a second time: this one counts',
         ),
     ],
 )
