@@ -25,8 +25,8 @@ import numpy as np
 from programs import ESBENCH
 from tabulate import tabulate
 
+from esbench.features.capacity.parts import SEARCH
 from esbench.null_server import NullServer
-from esbench.record.capacity_part import SEARCH
 from esbench.record.home import esbench_home
 from esbench.record.store import RaceStore
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from programs import ESBENCH
 from tabulate import tabulate
 
-from esbench.record.capacity import FoundCapacity
-from esbench.record.capacity_part import SEARCH
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import FoundCapacity
 from esbench.record.home import esbench_home
 from esbench.record.sessions import SessionStore
 from esbench.record.store import RaceStore

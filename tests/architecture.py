@@ -20,7 +20,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "commands and reports": ("__main__", "cli", "report"),
     "races": ("race", "progress", "worker"),
     "tracks and load": ("track", "load", "operations", "requests", "corpus"),
-    "clusters and records": ("events", "telemetry", "cluster", "capacity", "comparison", "record", "measure"),
+    "clusters and records": ("events", "telemetry", "cluster", "comparison", "record", "measure"),
     "words of all": ("model", "units", "tables", "errors", "numbers"),
 }
 ROOMS = tuple(room for rooms in FLOORS.values() for room in rooms)

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.model import Corpus, Step
+    from esbench.race.hook import Hook
     from esbench.race.options import RaceOptions
-    from esbench.race.probing import Probing
     from esbench.race.race import RacePlan
     from esbench.race.track import RacedTrack
     from esbench.record.figures import Notice
     from esbench.report.table_model import ReportDocument, Section, Table
 
 _NAMED = 2
+TAKES = "Takes"  # the fact of the race's time; hooks add to it
 
 
 class DryRun:
     """The dry run of a race of each side, `sides` by name; a race alone has no name. Subclasses say more of sessions.
 
-    `search`: the steps of races that search for a capacity. `length`: the title of the lengths of tasks.
+    `hook`: that of each race, if it has one. `length`: the title of the lengths of tasks.
     """
 
     length = "Length"
 
-    def __init__(self, sides: Mapping[str, RaceOptions], progress: Progress, search: Probing | None = None) -> None:
+    def __init__(self, sides: Mapping[str, RaceOptions], progress: Progress, hook: Hook | None = None) -> None:
         from esbench.race.race import plan
 
         self.sides = sides
-        self.search = search
-        self.plans = {name: plan(options, progress, search) for name, options in sides.items()}
+        self.plans = {name: plan(options, progress, hook) for name, options in sides.items()}
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Return facts of all sides together, names and texts."""
@@ -41,7 +41,7 @@ class DryRun:
         """Yield the facts of a side, names and texts."""
         made = self.plans[side]
         yield from race_facts(self.sides[side], made)
-        yield "Takes", _takes(made.raced, self.search)
+        yield TAKES, _takes(made)
 
     def tell(self, flags: Mapping[str, Any]) -> int:
         """Print it, and return the exit code: 1 if a race would be refused."""
@@ -140,18 +140,15 @@ def race_facts(options: RaceOptions, plan: RacePlan) -> Iterator[tuple[str, str]
         yield "Documents", loaded
     if needed_bytes := sum(need.size_bytes for need in raced.disk_needs):
         yield "Disk", f"about {format_bytes(needed_bytes)} for documents"
-    yield from plan.notes
+    yield from (note for note in plan.notes if note[0] != TAKES)
 
 
-def _takes(raced: RacedTrack, search: Probing | None) -> str:
+def _takes(plan: RacePlan) -> str:
     from esbench.units import format_duration
 
-    least_s = race_s(raced)
+    least_s = race_s(plan.raced)
     parts = [format_duration(least_s)] if least_s else []
-    if search is not None:
-        parts.append(f"probes that begin within {format_duration(search.options.budget_s)}")
-        if search.options.sustain_s:
-            parts.append(f"{format_duration(search.options.sustain_s)} that hold the result")
+    parts += [text for name, text in plan.notes if name == TAKES]
     return ", ".join((*parts, "and what the tasks without a time take")) if parts else "not known"
 
 

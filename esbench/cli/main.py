@@ -29,7 +29,7 @@ COMMANDS = {
         "esbench.features.duel.command:duel", "Say which of two configurations is faster, by racing both at once."
     ),
     "capacity": LazyCommand(
-        "esbench.cli.capacity:capacity", "Find the highest rate at which a task's objectives hold."
+        "esbench.features.capacity.command:capacity", "Find the highest rate at which a task's objectives hold."
     ),
     "load": LazyCommand("esbench.features.loadgen.command:load", "Race a file of INFINI Loadgen."),
     "calibrate": LazyCommand(

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HOOKS = ("esbench.race.percent_rates:PercentRates", "esbench.race.answers:ReadTasks")
+PERCENT_RATES = "esbench.features.capacity.percent_rates:PercentRates"
+HOOKS = (PERCENT_RATES, "esbench.race.answers:ReadTasks")
 
 
 class Pace:
@@ -118,7 +119,7 @@ class Hook(Listener):
         return {}
 
     def planned(self) -> Iterable[tuple[str, str]]:
-        """Return what a dry run says of it, names and texts, once `tasks` was called."""
+        """Return what a dry run says of it, names and texts, once `tasks` was called; "Takes" is time beside tasks."""
         return ()
 
 

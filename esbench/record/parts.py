@@ -20,8 +20,8 @@ RecordT = TypeVar("RecordT", bound=RaceRecord)
 E = TypeVar("E")
 
 PARTS: Mapping[str, str] = {
-    "capacity": "esbench.record.capacity_part:SEARCH",
-    "capacity_of": "esbench.record.capacity_part:KNOWN",
+    "capacity": "esbench.features.capacity.parts:SEARCH",
+    "capacity_of": "esbench.features.capacity.parts:KNOWN",
 }
 _OWN = {each.name for each in fields(RaceRecord)} | {"elsewhere", "sums"}  # keys of race.json that are no parts
 _NULL = b"null"

@@ -10,9 +10,9 @@ import pytest
 from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import CapacitySearch
 from esbench.null_server import NullServer
-from esbench.record.capacity import CapacitySearch
-from esbench.record.capacity_part import SEARCH
 
 OF_READS = ("--task=paced", "--test-mode", "--telemetry=none", "--workers=1")
 P99, ERRORS = "--objective=p99<100ms", "--objective=errors<1%"

@@ -15,9 +15,9 @@ import pytest
 from driver import NullServerFactory
 from racing import Outcome, Races, press_ctrl_c, wait_until
 
+from esbench.features.capacity import parts
 from esbench.null_server import NullServer
 from esbench.null_server.versions import parse_version
-from esbench.record import capacity_part
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionStore
 
@@ -67,7 +67,7 @@ def test_a_round_is_one_search_over_both_sides(races: Races, servers: Sides) -> 
     outcome = races.finish(start(races, servers, *SEARCH, "--rounds=1", "--format=json"), within_s=120)
     assert outcome.code == 0, outcome.stderr
     assert last(races).search == ("task=paced", "search-budget=4s", "objective=p99<100ms")
-    found = [capacity_part.SEARCH.kept_in(record) for record in records(races)]
+    found = [parts.SEARCH.kept_in(record) for record in records(races)]
     probes = [search.probes for search in found if search is not None]
     assert [each.probe.rate_per_s for each in probes[0]] == [each.probe.rate_per_s for each in probes[1]]
     assert [each.task for each in probes[0]] == [each.task for each in probes[1]]
@@ -95,7 +95,7 @@ def test_a_search_that_is_interrupted_is_raced_again(races: Races, servers: Side
     resumed = subprocess.run(line, env=home, capture_output=True, text=True, check=False, timeout=120)
     assert resumed.returncode == 0, resumed.stderr
     assert (last(races).search, last(races).left) == (search, ())
-    found = [capacity_part.SEARCH.kept_in(record) for record in records(races)]
+    found = [parts.SEARCH.kept_in(record) for record in records(races)]
     assert all(search is not None and search.found is not None for search in found)
 
 
@@ -115,7 +115,7 @@ def test_in_turns_each_race_is_a_search_of_one_side(races: Races, servers: Sides
     process = start(races, servers, *SEARCH, "--turns", "--rounds=1", "--format=json")
     outcome = races.finish(process, within_s=120)
     assert outcome.code == 0, outcome.stderr
-    found = [capacity_part.SEARCH.kept_in(record) for record in records(races)]
+    found = [parts.SEARCH.kept_in(record) for record in records(races)]
     assert all(search and search.found and search.terms and not search.terms.sustain_s for search in found)
     assert capacity_row(outcome)["task"] == "paced"
 

@@ -59,3 +59,12 @@ def test_a_command_of_a_feature_says_that_it_is_not_installed(core: Path) -> Non
         2,
         'esbench: the feature "calibration" of esbench is not installed (install the whole package)\n',
     )
+
+
+def test_rates_in_percent_of_a_capacity_need_the_feature_that_knows_it(
+    core: Path, null_server: NullServerFactory
+) -> None:
+    (core / "track.json").write_text(TRACK.replace('"requests"', '"target-throughput": "50%", "requests"'))
+    raced = run(core, "race", "--track-path=track.json", f"--target-hosts={null_server().url}", "--quiet")
+    what = 'the feature "capacity" of esbench is not installed (install the whole package)'
+    assert (raced.returncode, raced.stderr) == (2, f"esbench: {what}\n")

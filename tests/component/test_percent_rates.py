@@ -11,8 +11,8 @@ from driver import NullServerFactory
 from races import golden_race, keep, search_of, with_task
 from racing import Races
 
+from esbench.features.capacity.record import KnownCapacity
 from esbench.null_server import NullServer
-from esbench.record.capacity import KnownCapacity
 from esbench.record.model import TrackFacts
 
 AT_70 = ("--include-tasks=paced", "--workers=1", "--telemetry=none", "--track-params=rate:70%")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from esbench.capacity.search import next_of
-from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.record import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.search import next_of
 
 BATCHES = 15
 OVERHEAD_S = 6.0  # of a probe

@@ -9,8 +9,8 @@ from typing import Any
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import Pair, Side
-from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
-from esbench.record.capacity_part import SEARCH
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import CapacitySearch, FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
 from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record

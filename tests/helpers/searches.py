@@ -8,7 +8,15 @@ from typing import Any
 
 from races import golden_race, task_of, with_search
 
-from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, LateCurve, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.record import (
+    CapacitySearch,
+    FoundCapacity,
+    LateCounts,
+    LateCurve,
+    Probe,
+    SearchTerms,
+    SeenProbe,
+)
 from esbench.record.model import Check, NodeFacts, RaceRecord, TaskResult, Throughput, Window
 
 P99, ERRORS = "p99 < 50 ms", "errors < 0.1 %"

@@ -25,6 +25,7 @@ BETWEEN_FEATURES = {
     ("calibration", "null_server"): "a calibration races the null server",
     ("workloads", "python"): "converted Python is checked against the names that a track's own Python finds",
     ("sql", "node"): "a SQL server that esbench starts has a guard, folders and a user as a node has them",
+    ("duel", "capacity"): "each side of a duel may be searched for its capacity, with steps of a search",
     ("capacity", "pages"): "a page shows the curve of a search with the charts that all pages have",
 }
 PURE = {
@@ -41,16 +42,16 @@ PURE = {
     "measure.tally",
     "measure.verdict",
     "features.duel.race_order",
-    "capacity.curve",
-    "capacity.doubt",
-    "capacity.search",
+    "features.capacity.curve",
+    "features.capacity.doubt",
+    "features.capacity.search",
     "comparison.stats",
 }
 NO_IO = {"asyncio", "socket", "subprocess", "threading", "multiprocessing", "pathlib", "os", "select", "time"}
 DOORS = {
     "aiohttp": {"features.python.runner_client"},
     "asyncmy": {"features.sql.connection"},
-    "bokeh": {"features.pages"},
+    "bokeh": {"features.capacity.curve_chart", "features.pages"},
     "botocore": {"cluster"},
     "certifi": {"cluster"},
     "click": {"cli", "features"},
@@ -76,12 +77,12 @@ DOORS = {
         "report.data_formats",
         "telemetry.series",
     },
-    "numpy": {"capacity.curve", "comparison.stats", "features.synthetic"},
+    "numpy": {"comparison.stats", "features.capacity.curve", "features.synthetic"},
     "prometheus_client": {"features.publish.prometheus"},
     "psutil": {"features.devices", "race.node_memory", "record.host", "telemetry.processes"},
     "pyroaring": {"requests.variables"},
     "rich": {"progress.paint"},
-    "scipy": {"capacity.curve", "comparison.stats"},
+    "scipy": {"features.capacity.curve", "comparison.stats"},
     "tabulate": {"report.text"},
     "urllib3": {"cluster", "corpus.download"},
     "uvloop": {"null_server", "worker"},

@@ -1,1 +1,1 @@
-"""Searches for a capacity."""
+"""Searches for a capacity: the highest rate at which objectives hold."""

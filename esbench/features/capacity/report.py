@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from esbench.record.capacity_part import SearchEntry
-from esbench.record.figures import Notice
-from esbench.record.model import RaceRecord
-from esbench.report.capacity import ShownSearch, capacity_notices, found_text, overview, search_of, sentence
-from esbench.report.capacity_tables import (
+from esbench.features.capacity.parts import SearchEntry
+from esbench.features.capacity.tables import (
     objectives_section,
     probes_table,
     search_sections,
     servers_section,
     signs_section,
 )
+from esbench.features.capacity.words import ShownSearch, capacity_notices, found_text, overview, search_of, sentence
+from esbench.record.figures import Notice
+from esbench.record.model import RaceRecord
 from esbench.report.table_model import Section
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SearchResult:
         return (*objectives_section(self.search), *signs_section(self.search), *servers)
 
     def charts(self) -> Iterator[Chart]:
-        from esbench.features.pages.capacity import search_charts
+        from esbench.features.capacity.curve_chart import search_charts
 
         return search_charts(self.search)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from esbench.cli.capacity import check_budget
 from esbench.cli.command import EsbenchCommand, with_options
 from esbench.cli.compare import compare
 from esbench.cli.completion import RaceNames
@@ -17,6 +16,7 @@ from esbench.cli.publishing import publishing_options
 from esbench.cli.race_flags import dry_run_option, race_flags, session_flags
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError
+from esbench.features.capacity.command import check_budget
 from esbench.features.duel.search_options import CAPACITY, search_flags, search_words
 from esbench.features.duel.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing

@@ -13,8 +13,8 @@ from esbench.units import format_duration
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
     from esbench.model import Challenge, Step
+    from esbench.race.hook import Hook
     from esbench.race.options import RaceOptions
-    from esbench.race.probing import Probing
     from esbench.race.track import RacedTrack
     from esbench.record.sessions import Pacing, RaceSession
 
@@ -26,7 +26,7 @@ class DryRunInTurns(DryRun):
         self,
         sides: Mapping[str, RaceOptions],
         progress: Progress,
-        search: Probing | None,
+        search: Hook | None,
         session: RaceSession,
     ) -> None:
         super().__init__(sides, progress, search)
@@ -45,7 +45,7 @@ class DryRunAtOnce(DryRun):
         self,
         sides: Mapping[str, RaceOptions],
         progress: Progress,
-        search: Probing | None,
+        search: Hook | None,
         session: RaceSession,
         pacing: Pacing,
         terms: Terms | None = None,

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from esbench.cli.capacity import BUDGET, beside_option, capacity_options, check_budget, objective_option, parse_beside
 from esbench.cli.command import CapacityText, with_options
 from esbench.cli.option import Group, Option, of_search
 from esbench.errors import UsageError
+from esbench.features.capacity.command import (
+    BUDGET,
+    beside_option,
+    capacity_options,
+    check_budget,
+    objective_option,
+    parse_beside,
+)
+from esbench.features.capacity.record import SearchTerms
 from esbench.features.duel.side_options import about
 from esbench.model import OBJECTIVES
-from esbench.record.capacity import SearchTerms
 from esbench.units import parse_duration
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
+    from esbench.features.capacity.probe_steps import ProbeSteps
     from esbench.race.hook import Pace
     from esbench.race.options import RaceOptions
-    from esbench.race.probing import Probing
 
 _SEARCH = {"task": "task", "objective": "objectives", "while": "beside", "search-budget": "search_budget"}
 _NOT_SEARCHED = {
@@ -94,14 +101,14 @@ def search_words(context: click.Context) -> tuple[str, ...]:
     return (*words, *(f"while={text}" for text in flags["beside"]))
 
 
-def probing(words: Sequence[str], options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing:
+def probing(words: Sequence[str], options: RaceOptions, progress: Progress, pace: Pace | None = None) -> ProbeSteps:
     """Return the steps of a race that searches, by the words of its session.
 
     With the `pace` of a round, all sides agree on each probe. UsageError for objectives or tasks that cannot be
     searched.
     """
-    from esbench.capacity.search import next_of
-    from esbench.race.probing import Probing, agreed_by
+    from esbench.features.capacity.probe_steps import ProbeSteps, agreed_by
+    from esbench.features.capacity.search import next_of
 
     values: dict[str, list[str]] = {name: [] for name in _SEARCH}
     for word in words:
@@ -114,4 +121,4 @@ def probing(words: Sequence[str], options: RaceOptions, progress: Progress, pace
         "budget": values["search-budget"][0],
         "sustain": "0s",
     }
-    return Probing(capacity_options(options, asked), progress, next_of if pace is None else agreed_by(pace))
+    return ProbeSteps(capacity_options(options, asked), progress, next_of if pace is None else agreed_by(pace))

@@ -60,7 +60,7 @@ from esbench.report.rounds import rounds as rounds_document
 from esbench.units import parse_ratio
 
 if TYPE_CHECKING:
-    from esbench.race.probing import Probing
+    from esbench.features.capacity.probe_steps import ProbeSteps
 
 MIN_EFFECT, MOST_SESSIONS = 0.10, 100
 _OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "fail_on", "every_figure")
@@ -415,7 +415,7 @@ class SessionCommand:
         is_first = options.session is not None and options.session.round == 1
         return PlannedSide(pace, node, self._planner if is_first else None)
 
-    def _search_of(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> Probing | None:
+    def _search_of(self, options: RaceOptions, progress: Progress, pace: Pace | None = None) -> ProbeSteps | None:
         """Return the steps of a race that searches for a capacity; None of another one."""
         return probing(self._search, options, progress, pace) if self._search else None
 

@@ -143,7 +143,7 @@ def _word(param: click.Parameter, value: str) -> str:
         paths = map(str, parse_paths(value, f"--{name}"))
         value = ",".join(f"'{path}'" if "," in path else path for path in paths)
     elif isinstance(param.type, CapacityText):
-        from esbench.race.percent_rates import known_capacity
+        from esbench.features.capacity.percent_rates import known_capacity
         from esbench.record.store import RaceStore
 
         value = known_capacity(RaceStore(esbench_home()), value).race_id

@@ -13,7 +13,7 @@ import pytest
 from races import GOLDEN, golden_race, keep
 from searches import usual
 
-from esbench.record.capacity import KnownCapacity
+from esbench.features.capacity.record import KnownCapacity
 from esbench.record.model import RaceRecord
 from esbench.record.parts import PARTS
 from esbench.record.store import RaceStore, decode_record, encode_record

@@ -12,7 +12,7 @@ from races import GOLDEN, golden_race, keep, keep_seconds, search_of
 
 from esbench.cli.main import run
 from esbench.errors import RecordError, UsageError
-from esbench.race.percent_rates import known_capacity
+from esbench.features.capacity.percent_rates import known_capacity
 from esbench.record.answers import answers_of
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import RaceSession, SessionRace, SessionSide, SessionStore

@@ -1,6 +1,6 @@
-"""The steps of a search for capacity: what the track loads, a closed loop, then probes at the rates that are asked for.
+"""The steps of a search for a capacity: what the track loads, a closed loop, then probes at the rates asked for.
 
-The search itself is pure (esbench.capacity.search): it is shown what each probe has seen, and says what comes next.
+The search itself is pure (search.py): it is shown what each probe has seen, and says what comes next.
 """
 
 from __future__ import annotations
@@ -11,17 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from esbench.capacity.search import found_so_far, next_of, next_of_sides
 from esbench.errors import RaceError, UsageError, did_you_mean
 from esbench.errors.short import first_of
 from esbench.events.progress import Progress
-from esbench.load.objectives import within_limits
-from esbench.measure.tally import Second, Tally
-from esbench.model import Challenge, Objective, Schedule, Step, Task
-from esbench.operations.base import is_load, kind_of
-from esbench.race.hook import Hook, Pace, PreparedRace
-from esbench.race.track import RacedTrack
-from esbench.record.capacity import (
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import (
     CapacitySearch,
     FoundCapacity,
     LateCounts,
@@ -31,10 +25,16 @@ from esbench.record.capacity import (
     beside_probe,
     holds,
 )
-from esbench.record.capacity_part import SEARCH
+from esbench.features.capacity.search import found_so_far, next_of, next_of_sides
+from esbench.load.objectives import within_limits
+from esbench.measure.tally import Second, Tally
+from esbench.model import Challenge, Objective, Schedule, Step, Task
+from esbench.operations.base import is_load, kind_of
+from esbench.race.hook import Hook, Pace, PreparedRace
+from esbench.race.track import RacedTrack
 from esbench.record.figures import missed_target, requests_per_s
 from esbench.record.model import DRIVER_SUBJECTS, Check, CheckKind, TaskResult
-from esbench.units import Rate
+from esbench.units import Rate, format_duration
 
 _BATCHES = 15  # equal parts of a probe
 _DISCARDED_LIMITS = 20
@@ -93,7 +93,7 @@ def in_test_mode(options: CapacityOptions) -> CapacityOptions:
     return replace(options, budget_s=min(20.0, options.budget_s), sustain_s=min(1.0, options.sustain_s), times=times)
 
 
-class Probing(Hook):
+class ProbeSteps(Hook):
     """The steps of a search. What each probe has shown is taken from the seconds that the race reports.
 
     `choose` returns the next probe, or what was found.
@@ -109,6 +109,11 @@ class Probing(Hook):
     def parts(self) -> Mapping[str, Any]:
         """Return the search so far, from its first step on."""
         return {SEARCH.key: self._found} if self._has_begun else {}
+
+    def planned(self) -> Iterator[tuple[str, str]]:
+        yield "Takes", f"probes that begin within {format_duration(self.options.budget_s)}"
+        if self.options.sustain_s:
+            yield "Takes", f"{format_duration(self.options.sustain_s)} that hold the result"
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         """Return the challenge up to the task: the tasks that do something once or end with their documents, those

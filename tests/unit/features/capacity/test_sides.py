@@ -12,12 +12,12 @@ import pytest
 from queues import queue
 from races import golden_race
 
-from esbench.capacity.search import next_of_sides
 from esbench.errors import RaceError
+from esbench.features.capacity.probe_steps import agreed_by
+from esbench.features.capacity.record import FoundCapacity, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.search import next_of_sides
 from esbench.features.duel.duel_round import Round
 from esbench.race.hook import Pace
-from esbench.race.probing import agreed_by
-from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe
 from esbench.record.model import RaceRecord
 from esbench.record.sessions import Pacing
 

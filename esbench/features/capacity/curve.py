@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from esbench.record.capacity import BY_FAR, NEAR, LateCounts, LateCurve, batch_dispersion
+from esbench.features.capacity.record import BY_FAR, NEAR, LateCounts, LateCurve, batch_dispersion
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,12 @@ from bokeh.models import NumeralTickFormatter
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
+from esbench.features.capacity.record import NEAR, FoundCapacity, LateCurve
+from esbench.features.capacity.tables import late_interval
+from esbench.features.capacity.words import JudgedProbe, ShownSearch, known_rate
 from esbench.features.pages.charts import BLUE, COLOURS, GREEN, GREY, RED, chart, hover, legend_above, source
 from esbench.features.pages.page import Chart
-from esbench.record.capacity import NEAR, FoundCapacity, LateCurve
 from esbench.record.figures import known
-from esbench.report.capacity import JudgedProbe, ShownSearch, known_rate
-from esbench.report.capacity_tables import late_interval
 
 _HEIGHT = 300  # pixels
 _POINTS = 60  # of a curve
@@ -148,7 +148,7 @@ def _spread(curve: LateCurve) -> list[float]:
 def curve_ratio(curve: LateCurve, most_late: float, rate_per_s: float) -> float:
     """Return the share of late requests at a rate by a curve whose capacity allows `most_late`.
 
-    logit(share) = logit(most_late) + slope (rate / capacity - 1), as esbench.capacity.curve fits it.
+    logit(share) = logit(most_late) + slope (rate / capacity - 1), as curve.py fits it.
     """
     logit = math.log(most_late / (1 - most_late)) + curve.slope * (rate_per_s / curve.capacity_per_s - 1)
     return 1 / (1 + math.exp(-min(max(logit, -700.0), 700.0)))

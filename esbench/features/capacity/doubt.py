@@ -14,7 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from esbench.record.capacity import BY_FAR, CLEARLY, FoundCapacity, Probe, SearchTerms, SeenProbe, excess_of, holds
+from esbench.features.capacity.record import (
+    BY_FAR,
+    CLEARLY,
+    FoundCapacity,
+    Probe,
+    SearchTerms,
+    SeenProbe,
+    excess_of,
+    holds,
+)
 
 FEWEST_LATE = 5.0  # late requests that are no chance
 MOST_TRIES = 3  # of a rate whose probes are void

@@ -14,25 +14,25 @@ from html_pages import loads, text_of
 from races import golden_race, keep, kept_search, with_search
 from searches import CURVE, ERRORS, OVERLOADED, P99, PRECISE, nodes, probe, searched, task, usual
 
-from esbench.capacity.curve import fit
 from esbench.cli.main import run
 from esbench.comparison.model import Side
-from esbench.features.pages.capacity import curve_ratio, search_charts
-from esbench.features.pages.race import race_page
-from esbench.features.pages.races import races_page
-from esbench.measure.objectives import parse_objective
-from esbench.record.capacity import FoundCapacity, LateCounts, Probe
-from esbench.record.figures import failed_checks
-from esbench.record.model import Check, RaceRecord
-from esbench.record.store import decode_record, encode_record
-from esbench.report.capacity import ShownSearch, capacity_notices, search_of, sentence
-from esbench.report.capacity_tables import (
+from esbench.features.capacity.curve import fit
+from esbench.features.capacity.curve_chart import curve_ratio, search_charts
+from esbench.features.capacity.record import FoundCapacity, LateCounts, Probe
+from esbench.features.capacity.tables import (
     curve_section,
     late_interval,
     objectives_section,
     probes_table,
     servers_section,
 )
+from esbench.features.capacity.words import ShownSearch, capacity_notices, search_of, sentence
+from esbench.features.pages.race import race_page
+from esbench.features.pages.races import races_page
+from esbench.measure.objectives import parse_objective
+from esbench.record.figures import failed_checks
+from esbench.record.model import Check, RaceRecord
+from esbench.record.store import decode_record, encode_record
 from esbench.report.race_summary import short_summary, summary
 from esbench.report.render import render
 from esbench.report.table_model import Above, ReportDocument, Section, Table

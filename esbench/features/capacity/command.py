@@ -15,12 +15,12 @@ from esbench.cli.progress_options import progress_of
 from esbench.cli.race_flags import dry_run_option, keep_node_option, race_flags, race_id_option
 from esbench.cli.race_options import race_options
 from esbench.errors import UsageError
-from esbench.record.capacity import SearchTerms
+from esbench.features.capacity.record import SearchTerms
 from esbench.units import format_duration, parse_duration, parse_rate
 
 if TYPE_CHECKING:
+    from esbench.features.capacity.probe_steps import CapacityOptions
     from esbench.race.options import RaceOptions
-    from esbench.race.probing import CapacityOptions
 
 
 _SAY_BUDGET, _SAY_RATE = "say 15m", "say --while=insert@200: 200 requests per second"
@@ -79,13 +79,13 @@ def capacity(**flags: Any) -> int:
     One rate after the other is tried, and the one that was found is held for a while. Without --target-hosts, esbench
     downloads a server once, and starts a node of it.
     """
-    from esbench.race.probing import Probing
+    from esbench.features.capacity.probe_steps import ProbeSteps
 
     flags |= _NOT_ASKED
     with progress_of(flags) as progress:
         check_outputs(flags)
         options = race_options(flags)
-        steps = Probing(capacity_options(options, flags), progress)
+        steps = ProbeSteps(capacity_options(options, flags), progress)
         if flags["dry_run"]:
             from esbench.cli.dry_run import DryRun
 
@@ -100,9 +100,9 @@ capacity.params = [param for param in capacity.params if param.name not in _NOT_
 def capacity_options(options: RaceOptions, flags: Mapping[str, Any]) -> CapacityOptions:
     """Return the options of a search of a race. `flags`: those of `esbench capacity` by name. UsageError for wrong
     ones."""
+    from esbench.features.capacity.probe_steps import CapacityOptions, in_test_mode
     from esbench.measure.objectives import parse_objective
     from esbench.race.host_limits import most_per_s
-    from esbench.race.probing import CapacityOptions, in_test_mode
 
     if options.max_error_ratio is not None:
         what = "a search counts failed requests as late, and continues"

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import CLEARLY, CapacitySearch, FoundCapacity, SeenProbe, beside_probe
+from esbench.features.capacity.signs_of_limit import SignOfLimit, signs_of_limit
 from esbench.measure.objectives import parse_objective
 from esbench.model import Objective
-from esbench.record.capacity import CLEARLY, CapacitySearch, FoundCapacity, SeenProbe, beside_probe
-from esbench.record.capacity_part import SEARCH
 from esbench.record.figures import Notice, known, missed_target
 from esbench.record.model import RaceRecord, TaskResult
-from esbench.report.capacity_signs import SignOfLimit, signs_of_limit
 from esbench.units import format_duration, format_number
 
 _COMPARED = 3  # probes below the capacity, and above it
@@ -309,7 +309,7 @@ def _why_none(shown: ShownSearch) -> str:
 
 
 def _so_far(shown: ShownSearch) -> str:
-    from esbench.capacity.curve import crossing  # takes NumPy and SciPy, which other reports do without
+    from esbench.features.capacity.curve import crossing  # takes NumPy and SciPy, which other reports do without
 
     excesses = [min(CLEARLY, max(each.seen.excesses(each.most_late), default=0.0)) for each in shown.usable]
     lengths_s = [each.seen.probe.measured_s for each in shown.usable]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from esbench.errors import UsageError
+from esbench.features.capacity.record import CapacitySearch, FoundCapacity, KnownCapacity, SeenProbe
 from esbench.measure.objectives import parse_objective
-from esbench.record.capacity import CapacitySearch, FoundCapacity, KnownCapacity, SeenProbe
 from esbench.record.model import LONGEST_S
 from esbench.record.parts import Part
 
@@ -60,6 +60,6 @@ SEARCH = Part(
     check_entry=check_found,
     only_tried=lambda search, task: task in search.probe_tasks,
     report="esbench.features.capacity.report:REPORT",
-    judged="esbench.comparison.capacities:JUDGED",
+    judged="esbench.features.capacity.verdicts:JUDGED",
 )
 KNOWN: Part[KnownCapacity, None] = Part("capacity_of", KnownCapacity)  # of a race with target rates in percent of it

@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from esbench.capacity.curve import bounded, crossing, drift_p, fit
-from esbench.capacity.doubt import FEWEST_LATE, MOST_TRIES, counting, doubt, has_changed, surprise
-from esbench.record.capacity import (
+from esbench.features.capacity.curve import bounded, crossing, drift_p, fit
+from esbench.features.capacity.doubt import FEWEST_LATE, MOST_TRIES, counting, doubt, has_changed, surprise
+from esbench.features.capacity.record import (
     CLEARLY,
     NEAR,
     FoundCapacity,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from queues import Times, cliff, queue, search, usable
 
-from esbench.capacity.doubt import counting, has_changed
-from esbench.capacity.search import found_so_far, next_of
-from esbench.record.capacity import FoundCapacity, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.doubt import counting, has_changed
+from esbench.features.capacity.record import FoundCapacity, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.search import found_so_far, next_of
 
 pytestmark = pytest.mark.computed
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from esbench.model import Objective
-from esbench.record.figures import requests_per_s
-from esbench.record.model import RaceRecord
-from esbench.report.capacity import (
+from esbench.features.capacity.signs_of_limit import SignOfLimit
+from esbench.features.capacity.words import (
     JudgedProbe,
     ShownSearch,
     known_rate,
     watched,
 )
-from esbench.report.capacity_signs import SignOfLimit
+from esbench.model import Objective
+from esbench.record.figures import requests_per_s
+from esbench.record.model import RaceRecord
 from esbench.report.table_model import Cell, Column, ColumnOf, Section, Table, table_of, time_cell
 from esbench.report.task_tables import servers_during
 

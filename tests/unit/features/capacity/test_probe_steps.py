@@ -13,11 +13,11 @@ from races import golden_race, task_of
 
 from esbench.errors import RaceError, UsageError
 from esbench.events.progress import Progress
+from esbench.features.capacity.probe_steps import CapacityOptions, ProbeSteps
+from esbench.features.capacity.record import Probe, SeenProbe
 from esbench.measure.objectives import parse_objective
 from esbench.measure.tally import Errors, Second, Tally
 from esbench.model import Challenge, Step, Task
-from esbench.race.probing import CapacityOptions, Probing
-from esbench.record.capacity import Probe, SeenProbe
 from esbench.record.model import Check, TaskResult, Throughput, Window
 
 GET = Task("get", bound_operation("get", "get", {"id": "1"}), clients=4, time_period_s=10.0)
@@ -37,7 +37,7 @@ class Search:
     def __init__(self, *probes: Probe, objectives: str = "p99<50ms", **options: Any) -> None:
         self._given = iter(probes)
         search = asked(*objectives.split(","), **options)
-        self.probing = Probing(search, Progress(), lambda terms, seen: next(self._given))
+        self.probing = ProbeSteps(search, Progress(), lambda terms, seen: next(self._given))
         chosen = self.probing.tasks(CHALLENGE, READY)
         self.steps: Iterator[Step] = self.probing.steps(iter(chosen.steps), READY)
         self.made, self.closed = (self._begun(next(self.steps)) for _ in chosen.steps)
@@ -234,7 +234,7 @@ LEFT_OUT = (
 
 
 def test_what_fills_the_index_beside_the_task_is_done_before() -> None:
-    probing = Probing(asked("p99<50ms"), Progress())
+    probing = ProbeSteps(asked("p99<50ms"), Progress())
     challenge = Challenge("default", (MADE, Step((FILL, GET), clients=2, completed_by=("fill",))))
     made, filled, closed = probing.tasks(challenge, READY).steps
     assert (made, filled) == (MADE, Step((FILL,)))
@@ -251,14 +251,14 @@ def test_tasks_that_may_write_and_are_left_out_are_named(beside: dict[str, float
     looped = Task("looped", bound_operation("looped", "bulk", {"looped": True}), time_period_s=10.0)
     own = Task("own", bound_operation("own", "raw-request", {"path": "/_bulk", "method": "POST"}), iterations=9)
     steps = (MADE, Step((find,)), Step((add, INSERT)), Step((looped, own, GET)), Step((replace(add, name="later"),)))
-    probing = Probing(asked("p99<50ms", beside=beside), Progress())
+    probing = ProbeSteps(asked("p99<50ms", beside=beside), Progress())
     probing.tasks(Challenge("default", steps), READY)
     assert probing.warnings == (LEFT_OUT.format(named),)
 
 
-def own_objectives(*objectives: str) -> Probing:
+def own_objectives(*objectives: str) -> ProbeSteps:
     """The search of a task with these objectives, for which none is given."""
-    probing = Probing(asked(), Progress())
+    probing = ProbeSteps(asked(), Progress())
     task = replace(GET, objectives=tuple(map(parse_objective, objectives)))
     chosen = probing.tasks(Challenge("default", (Step((task,)),)), READY)
     next(probing.steps(iter(chosen.steps), READY))

@@ -14,8 +14,8 @@ from races import golden_race, kept_search, task_of, with_search
 from esbench.comparison.compare import compare
 from esbench.comparison.conditions import outcome, parse_condition
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
+from esbench.features.capacity.record import CapacitySearch, FoundCapacity, LateCounts, LateCurve, Probe, SeenProbe
 from esbench.features.pages.comparison_page import comparison_page
-from esbench.record.capacity import CapacitySearch, FoundCapacity, LateCounts, LateCurve, Probe, SeenProbe
 from esbench.record.model import RaceRecord, Session, SlicePlan
 from esbench.report.comparison import comparison
 from esbench.report.junit import junit

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from esbench.errors import UsageError
 from esbench.errors.short import first_of
+from esbench.features.capacity.parts import KNOWN, SEARCH
+from esbench.features.capacity.record import FoundCapacity, KnownCapacity
 from esbench.measure.schedule import rates
 from esbench.model import Challenge, Schedule, Task
 from esbench.race.hook import Hook
 from esbench.race.options import RaceOptions
-from esbench.record.capacity import FoundCapacity, KnownCapacity
-from esbench.record.capacity_part import KNOWN, SEARCH
 from esbench.record.store import LAST, RaceStore
 from esbench.track.library import options_of
 from esbench.track.selection import choose_challenge

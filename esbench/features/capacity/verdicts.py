@@ -16,8 +16,8 @@ from esbench.comparison.preconditions import on_this_node, saturation
 from esbench.comparison.reasons import NO_CAPACITY, NO_TURNS
 from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
 from esbench.comparison.settling import too_few_rounds
-from esbench.record.capacity import FoundCapacity
-from esbench.record.capacity_part import SEARCH
+from esbench.features.capacity.parts import SEARCH
+from esbench.features.capacity.record import FoundCapacity
 from esbench.record.figures import HIGHER, Figure
 from esbench.record.model import RaceRecord
 from esbench.units import format_number

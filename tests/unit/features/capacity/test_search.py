@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from queues import BATCHES, OVERHEAD_S, Server, cliff, queue, search, usable
 
-from esbench.capacity.curve import bounded, fit
-from esbench.capacity.search import found_so_far, next_of
-from esbench.record.capacity import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.curve import bounded, fit
+from esbench.features.capacity.record import FoundCapacity, LateCounts, Probe, SearchTerms, SeenProbe
+from esbench.features.capacity.search import found_so_far, next_of
 
 pytestmark = pytest.mark.computed
 

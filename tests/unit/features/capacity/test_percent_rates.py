@@ -10,10 +10,16 @@ import pytest
 from races import golden_race, keep, kept_search, search_of, with_search
 
 from esbench.errors import UsageError
+from esbench.features.capacity.percent_rates import (
+    at_capacity,
+    capacity_missing,
+    in_percent,
+    known_capacity,
+    objections,
+)
+from esbench.features.capacity.record import FoundCapacity, KnownCapacity
 from esbench.model import Challenge, Operation, Schedule, Stage, Step, Task
 from esbench.race.options import RaceOptions
-from esbench.race.percent_rates import at_capacity, capacity_missing, in_percent, known_capacity, objections
-from esbench.record.capacity import FoundCapacity, KnownCapacity
 from esbench.record.model import RaceRecord
 from esbench.record.store import RaceStore
 from esbench.track.library import find_track
