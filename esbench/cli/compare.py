@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from esbench.record.answers import Line
     from esbench.record.model import RaceRecord
     from esbench.record.series import SecondLine
+    from esbench.report.table_model import ReportDocument
 
 _COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
 
@@ -112,106 +113,120 @@ _COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
 @of_matrix("--value", metavar="FIGURE", show_default="p50", help="The figure: throughput, errors, p50, p99, max ...")
 @report_options_of(COMPARISON_FORMATS)
 @html_option
-def compare(
-    given: tuple[str, ...],
-    baseline: str | None,
-    contenders: tuple[str, ...],
-    allow: tuple[str, ...],
-    min_effect: str | None,
-    max_error_rise: str,
-    fail_on: tuple[str, ...],
-    every_figure: bool | None,
-    rows: str | None,
-    columns: str | None,
-    value: str | None,
-    form: str,
-    report_file: Path | None,
-    report_format: str | None,
-    html: Path | None,
-) -> None:
+def compare(**flags: Any) -> None:
     """Say which side is faster: a race, or several rounds, on each side.
 
     SIDE is a race (its id, the beginning of its id, or 'last'), a list of races (a,b,c), a session of esbench duel,
     one of its sides (SESSION:SIDE), or all races with a tag (tag:NAME:VALUE). The first SIDE is the baseline.
     """
-    from esbench.comparison.conditions import outcome, parse_condition
-    from esbench.report.brief import brief
-    from esbench.report.comparison import comparison
+    asked = AskedComparison(**flags)
+    if asked.is_matrix:
+        asked.print_matrix()
+    else:
+        asked.print_verdicts()
 
-    if rows or columns or value:
-        if fail_on or min_effect:
-            given_too = "--fail-on" if fail_on else "--min-effect"
-            raise UsageError("is about verdicts, and a matrix has none", where=given_too, hint="leave it out")
-        texts = (*((baseline,) if baseline else ()), *contenders, *given)
-        asked = (rows or "task", columns or "side", value or "p50")
-        _matrix(texts, *asked, allow, form, report_file, report_format, html)
-        return
-    check_comparison_files(form, report_file, report_format, html)
-    conditions = [parse_condition(text) for text in fail_on]
-    if baseline is None:
-        if not given:
-            what = "--baseline is missing" if contenders else "no race is named"
+
+@dataclass(frozen=True)
+class AskedComparison:
+    """The arguments of `esbench compare` by name, and what it prints of them."""
+
+    given: tuple[str, ...]
+    baseline: str | None
+    contenders: tuple[str, ...]
+    allow: tuple[str, ...]
+    min_effect: str | None
+    max_error_rise: str
+    fail_on: tuple[str, ...]
+    every_figure: bool | None
+    rows: str | None
+    columns: str | None
+    value: str | None
+    form: str
+    report_file: Path | None
+    report_format: str | None
+    html: Path | None
+
+    @property
+    def is_matrix(self) -> bool:
+        """True if one figure of all sides is asked for, without verdicts."""
+        return bool(self.rows or self.columns or self.value)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sides as they were typed, the baseline first. UsageError without any."""
+        if self.baseline is not None:
+            return (self.baseline, *self.contenders, *self.given)
+        if not self.given:
+            what = "--baseline is missing" if self.contenders else "no race is named"
             raise UsageError(what, hint="say --baseline=RACE --contender=RACE, or name a session")
-        baseline, given = given[0], given[1:]
-    home = esbench_home()
-    compared = compare_stored(
-        home,
-        baseline,
-        (*contenders, *given),
-        allow=allow,
-        min_effect=min_effect,
-        max_error_rise=max_error_rise,
-    )
-    if html is not None:  # files before the print, whose reader may go away
-        write_text(html, load(PAGES["comparison"])(compared, _seconds_under(home)), "--html")
-    document = comparison(compared, every_figure=every_figure is not False, conditions=conditions)
-    again = ["esbench", "compare", baseline, *contenders, *given, *(f"--allow={key}" for key in allow)]
-    short = brief(compared, [*again, *([f"--min-effect={min_effect}"] if min_effect else [])])
-    print_document(
-        document,
-        form,
-        report_file,
-        report_format,
-        formats=COMPARISON_FORMATS,
-        short=None if every_figure is not None else short,
-        columns_of_files=_COLUMNS_OF_FILES,
-    )
-    outcomes = (outcome(condition, compared) for condition in conditions)
-    raise_failures((each.condition.text, each.hits, each.undecided) for each in outcomes)
+        return (self.given[0], *self.contenders, *self.given[1:])
 
+    def print_verdicts(self) -> None:
+        """Compare the first side with the others, and print it. EsbenchError with its exit code if a condition of
+        --fail-on holds."""
+        from esbench.comparison.conditions import outcome, parse_condition
+        from esbench.report.comparison import comparison
 
-def _matrix(
-    texts: Sequence[str],
-    rows: str,
-    columns: str,
-    value: str,
-    allow: Sequence[str],
-    form: str,
-    report_file: Path | None,
-    report_format: str | None,
-    html: Path | None,
-) -> None:
-    """Print a figure of all sides by rows and columns; `texts` name sides as a user types them."""
-    from esbench.comparison.comparability import checked_keys
-    from esbench.comparison.matrix import matrix
-    from esbench.comparison.resolve import SideResolver
-    from esbench.record.figures import Notice
-    from esbench.record.sessions import SessionStore
-    from esbench.record.store import RaceStore
-    from esbench.report.matrix import matrix_document
+        check_comparison_files(self.form, self.report_file, self.report_format, self.html)
+        conditions = [parse_condition(text) for text in self.fail_on]
+        home, (baseline, *others) = esbench_home(), self.texts
+        compared = compare_stored(
+            home,
+            baseline,
+            others,
+            allow=self.allow,
+            min_effect=self.min_effect,
+            max_error_rise=self.max_error_rise,
+        )
+        if self.html is not None:  # files before the print, whose reader may go away
+            write_text(self.html, load(PAGES["comparison"])(compared, _seconds_under(home)), "--html")
+        print_document(
+            comparison(compared, every_figure=self.every_figure is not False, conditions=conditions),
+            self.form,
+            self.report_file,
+            self.report_format,
+            formats=COMPARISON_FORMATS,
+            short=self._brief(compared) if self.every_figure is None else None,
+            columns_of_files=_COLUMNS_OF_FILES,
+        )
+        outcomes = (outcome(condition, compared) for condition in conditions)
+        raise_failures((each.condition.text, each.hits, each.undecided) for each in outcomes)
 
-    check_files_without_verdicts("a matrix has no verdicts", form, report_file, report_format, html)
-    if not texts:
-        raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
-    resolver = SideResolver(RaceStore(esbench_home(), print_to_stderr), SessionStore(esbench_home()))
-    sides = resolver.reported(texts)
-    found = matrix(sides, rows, columns, value, checked_keys(allow))
-    if html is not None:
-        write_text(html, load(PAGES["matrix"])(found, columns), "--html")
-    document = matrix_document(found)
-    changed = (Notice(record.damage) for side in sides for record in side.records if record.damage)
-    document = replace(document, notices=(*document.notices, *changed, *resolver.unfinished(sides, "not shown")))
-    print_document(document, form, report_file, report_format)
+    def _brief(self, compared: Comparison) -> ReportDocument:
+        """Return the short answer, which names the command that says more."""
+        from esbench.report.brief import brief
+
+        again = ["esbench", "compare", *self.texts, *(f"--allow={key}" for key in self.allow)]
+        return brief(compared, [*again, *([f"--min-effect={self.min_effect}"] if self.min_effect else [])])
+
+    def print_matrix(self) -> None:
+        """Print a figure of all sides by rows and columns. UsageError for options of verdicts."""
+        from esbench.comparison.comparability import checked_keys
+        from esbench.comparison.matrix import matrix
+        from esbench.comparison.resolve import SideResolver
+        from esbench.record.figures import Notice
+        from esbench.record.sessions import SessionStore
+        from esbench.record.store import RaceStore
+        from esbench.report.matrix import matrix_document
+
+        if self.fail_on or self.min_effect:
+            given_too = "--fail-on" if self.fail_on else "--min-effect"
+            raise UsageError("is about verdicts, and a matrix has none", where=given_too, hint="leave it out")
+        outputs = (self.form, self.report_file, self.report_format)
+        check_files_without_verdicts("a matrix has no verdicts", *outputs, self.html)
+        texts = (*((self.baseline,) if self.baseline else ()), *self.contenders, *self.given)
+        if not texts:
+            raise UsageError("no race is named", hint="say esbench compare RACE RACE ... --columns=param:NAME")
+        resolver = SideResolver(RaceStore(esbench_home(), print_to_stderr), SessionStore(esbench_home()))
+        sides = resolver.reported(texts)
+        columns = self.columns or "side"
+        found = matrix(sides, self.rows or "task", columns, self.value or "p50", checked_keys(self.allow))
+        if self.html is not None:
+            write_text(self.html, load(PAGES["matrix"])(found, columns), "--html")
+        document = matrix_document(found)
+        changed = (Notice(record.damage) for side in sides for record in side.records if record.damage)
+        document = replace(document, notices=(*document.notices, *changed, *resolver.unfinished(sides, "not shown")))
+        print_document(document, *outputs)
 
 
 def check_comparison_files(form: str, report_file: Path | None, report_format: str | None, html: Path | None) -> None:
