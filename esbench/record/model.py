@@ -15,7 +15,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from esbench.measure.slices import NS, SlicedTime, WholeTime
 
-SCHEMA = 10
+SCHEMA = 11
 LONGEST_S = 10_000_000  # of a race, 115 days: some of what shows it counts its seconds
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 # Of a check. "driver": its part in one task; "workers": the load workers; "host": their CPUs; tasks share these two.

@@ -6,14 +6,17 @@ kept as it was read, and saved again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from esbench.record.model import RaceRecord
+
+if TYPE_CHECKING:
+    from esbench.record.figures import Notice
 
 T = TypeVar("T")
 RecordT = TypeVar("RecordT", bound=RaceRecord)
@@ -22,6 +25,7 @@ E = TypeVar("E")
 PARTS: Mapping[str, str] = {
     "capacity": "esbench.features.capacity.parts:SEARCH",
     "capacity_of": "esbench.features.capacity.parts:KNOWN",
+    "replayed": "esbench.features.replay.rounds_part:SENT",
 }
 _OWN = {each.name for each in fields(RaceRecord)} | {"elsewhere", "sums"}  # keys of race.json that are no parts
 _NULL = b"null"
@@ -46,7 +50,8 @@ class Part(Generic[T, E]):
     has, a frozen dataclass, too, which `check_entry` checks; None: nothing. `only_tried` is True of a task, by name, at
     a rate that was only tried: a cluster that misses it is not at fault. `report` is the place ("module:attribute") of
     what reports show of it (report.parts.PartReport), `judged` of how its results are compared
-    (comparison.parts.JudgedPart); empty if they are not.
+    (comparison.parts.JudgedPart); empty if they are not. `notices` are what the readers of a race need beside its
+    figures.
     """
 
     key: str
@@ -57,6 +62,7 @@ class Part(Generic[T, E]):
     only_tried: Callable[[T, str], bool] = lambda _, __: False
     report: str = ""
     judged: str = ""
+    notices: Callable[[T], Iterable[Notice]] = lambda _: ()
 
     def kept_in(self, record: HasParts) -> T | None:
         """Return what a record has of the part; None without it."""

@@ -15,16 +15,16 @@ from esbench.record.model import RaceRecord, TaskResult
 from esbench.record.series import SecondLine, encode_second, read_seconds
 from esbench.record.store import RaceFolder, RaceStore, decode_record
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-10.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "race-schema-11.json"
 
 
 def golden_race(**changes: Any) -> RaceRecord:
     """The golden record, as that of a race of one load host which had all the time, no objectives, no scores, and no
-    search for a capacity: one of its tasks was raced in slices and scored, two have objectives, and one was shared by
+    parts of features: one of its tasks was raced in slices and scored, two have objectives, and one was shared by
     two load hosts."""
     record = decode_record(GOLDEN.read_bytes())
     tasks = tuple(replace(task, slices=None, objectives=(), host_shares=(), scores=None) for task in record.tasks)
-    return replace(with_search(record, None), **{"tasks": tasks, "load_hosts": (), **changes})
+    return replace(record, **{"tasks": tasks, "load_hosts": (), "parts": {}, **changes})
 
 
 def search_of(record: RaceRecord, rate_per_s: float = 100.0, why: str = "precise", task: str = "") -> RaceRecord:

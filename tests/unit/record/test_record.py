@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from races import GOLDEN, golden_race, kept_search, task_of, with_task
 
+from esbench.features.replay.rounds_part import SENT, SentPart
 from esbench.record.hidden import HiddenSecrets
 from esbench.record.model import SCHEMA, RaceRecord, TrackFacts
 from esbench.record.parts import PARTS
@@ -122,10 +123,21 @@ def test_a_record_of_schema_8_is_read_with_what_it_has() -> None:
 def test_a_record_of_schema_9_is_read_with_what_it_has() -> None:
     """Schema 10 keeps the scores of a task's replies."""
     old, new = decode_record(GOLDEN.with_name("race-schema-9.json").read_bytes()), decode_record(GOLDEN.read_bytes())
-    assert old == without_scores(replace(new, schema=9))
+    assert old == without_scores(without_sent(replace(new, schema=9)))
     scores = task_of(new, "get-by-id").scores
     assert scores is not None
     assert (scores.name, scores.mean, scores.p10, scores.low) == ("recall@10", 0.9421, 0.8, 0.9352)
+
+
+def test_a_record_of_schema_10_is_read_with_what_it_has() -> None:
+    """Schema 11 keeps what a round of a duel has sent of a log."""
+    old, new = decode_record(GOLDEN.with_name("race-schema-10.json").read_bytes()), decode_record(GOLDEN.read_bytes())
+    assert old == without_sent(replace(new, schema=10))
+    assert SENT.kept_in(new) == SentPart(1200, 118, 400, 4.0, 1.0, 0.1)
+
+
+def without_sent(record: RaceRecord) -> RaceRecord:
+    return replace(record, parts={key: part for key, part in record.parts.items() if key != SENT.key})
 
 
 def without_scores(record: RaceRecord) -> RaceRecord:
@@ -136,7 +148,7 @@ def test_the_golden_record_has_every_field_of_this_schema() -> None:
     """A new field must come with a new golden file, or this one regenerated, on purpose."""
     fields = {*RaceRecord.__dataclass_fields__, *PARTS, "sums"} - {"damage", "parts"}
     assert json.loads(GOLDEN.read_bytes()).keys() == fields
-    assert SCHEMA == 10
+    assert SCHEMA == 11
 
 
 def test_a_record_without_its_optional_fields_is_read() -> None:
@@ -162,7 +174,7 @@ def test_a_percentile_among_unsent_requests_is_inf_in_json_and_infinite_in_pytho
 
 def test_a_newer_schema_is_refused_by_name() -> None:
     document = json.loads(GOLDEN.read_bytes()) | {"schema": SCHEMA + 1}
-    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 11, this one reads up to 10"):
+    with pytest.raises(ValueError, match=r"written by a newer esbench: schema 12, this one reads up to 11"):
         decode_record(json.dumps(document).encode())
 
 
