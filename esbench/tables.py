@@ -31,6 +31,8 @@ NODES = {
     "engine": "esbench.features.node.embedded:EmbeddedEngine",
     "catalog": "esbench.features.node.catalog:load_catalog",
 }
+# Tracks that are made of a file of the user: an option of `duel`, and a function of its text and a new folder.
+TRACKS = {"replay": "esbench.features.replay.command:track_of"}
 # How workers send to a server, by the kind of the target: a function of the target, to a Sender.
 SENDERS = {"sql": "esbench.features.sql.sender:SqlSender"}
 # What starts load workers elsewhere than on this host: a function of a race's options and the log, to a Launcher.

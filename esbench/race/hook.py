@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PERCENT_RATES = "esbench.features.capacity.percent_rates:PercentRates"
-HOOKS = (PERCENT_RATES, "esbench.race.answers:ReadTasks")
+HOOKS = (PERCENT_RATES, "esbench.race.answers:ReadTasks", "esbench.features.replay.rounds:ReplayedRounds")
 
 
 class Pace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import psutil
 import pytest
@@ -18,6 +20,7 @@ from driver import NullServerFactory
 from local_ssh import LocalSsh
 from races import task_of
 from racing import DOCUMENTS, Outcome, Races, press_ctrl_c, wait_until
+from recorded import arrivals_file, requests_file
 
 from esbench.null_server import NullServer
 
@@ -72,6 +75,25 @@ def test_arrivals_are_those_of_one_host(ssh: LocalSsh, races: Races, null_server
     assert races.run(server, *arguments, HOSTS, "--race-id=shared").code == 0
     alone, shared = task_of(races.record("alone"), "paced"), task_of(races.record("shared"), "paced")
     assert (shared.due, shared.requests) == (alone.due, alone.requests)
+
+
+def test_recorded_requests_are_sent_once_by_two_hosts(
+    ssh: LocalSsh, races: Races, null_server: NullServerFactory, tmp_path: Path
+) -> None:
+    """Files of arrivals and requests are copied to each host, which sends its clients' lines of them."""
+    server = null_server(log=True)
+    urlopen(Request(f"{server.url}/orders", method="PUT")).close()
+    arrivals_file(tmp_path, [number / 200 for number in range(300)])
+    requests_file(tmp_path, 300)
+    operation = {"operation-type": "recorded-requests", "file": "searches.requests"}
+    task = {"name": "searches", "clients": 4, "arrivals": "searches.arrivals", "operation": operation}
+    (tmp_path / "track.json").write_text(json.dumps({"schedule": [task]}))
+    outcome = races.run(server, HOSTS, f"--track-path={tmp_path / 'track.json'}", "--workers=1", "--no-answers")
+    assert outcome.code == 0, outcome.stderr
+    sent = [line.path for line in server.log() if "_search?n=" in line.path]
+    assert sorted(sent) == sorted(f"/orders/_search?n={number}" for number in range(300))
+    searches = task_of(races.record(), "searches")
+    assert {share.host: share.requests for share in searches.host_shares} == dict.fromkeys(NAMES, 150)
 
 
 def test_what_is_there_already_is_not_sent_again(ssh: LocalSsh, races: Races, null_server: NullServerFactory) -> None:

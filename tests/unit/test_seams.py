@@ -33,6 +33,7 @@ LOCATIONS = [
             tables.PYTHON,
             tables.SENDERS,
             tables.SERVERS,
+            tables.TRACKS,
         )
         for location in table.values()
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from esbench.cli.race_flags import dry_run_option, race_flags, session_flags
 from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import UsageError
 from esbench.features.capacity.command import check_budget
+from esbench.features.duel.made_track import words_with_track
 from esbench.features.duel.search_options import CAPACITY, search_flags, search_words
 from esbench.features.duel.side_options import NOT_OF_A_SIDE, split_side, words_given
 from esbench.record.sessions import LEAST_ON_FRESH_NODES_S, LEAST_S, WARMUPS, Pacing
@@ -118,6 +120,12 @@ _HINTS = {f"--{name}": f"leave it out: {why}" for name, why in NOT_OF_A_SIDE.ite
     show_default="planned",
     help=f"How often they are raced. A verdict takes {FEWEST_ROUNDS}, or {FEWEST_ON_ONE_NODE} where they share a node.",
 )
+@option(
+    "--replay",
+    metavar="LOG",
+    help="Send the searches of a log, a part in each round: 'queries.log index=orders speed=2', with options of "
+    "esbench replay.",
+)
 @pacing_options
 @search_flags
 @session_flags
@@ -151,9 +159,10 @@ def duel(context: click.Context, /, **flags: Any) -> int:
     sides = [split_side(text, "--baseline") for text in flags["baselines"] or ("",)]
     sides += [split_side(text, "--contender") for text in flags["contenders"]]
     _check_comparison(flags)
-    with progress_of(flags) as progress:
+    with progress_of(flags) as progress, ExitStack() as stack:
         if resumed is None:
             _check_sides(flags)
+            words = stack.enter_context(words_with_track(flags, words, progress))
             named = dict(zip(_names(len(sides) - 1), sides, strict=True))
             if flags["turns"]:
                 rounds = flags["rounds"] or FEWEST_ROUNDS
@@ -172,6 +181,9 @@ def duel(context: click.Context, /, **flags: Any) -> int:
                 least_s = pacing.task_time_s or LEAST_S * len(sides)
                 check_budget(flags["budget_s"], context.params["budget_s"], "--budget", least_s, "a round")
             return SessionCommand(flags, progress).begin("duel", words, named, flags["rounds"], pacing, search)
+        if flags["replay"] is not None:
+            what = "--replay is for a session that begins: this one keeps the track of its log"
+            raise UsageError(what, where=f"--resume={resumed}")
         if flags["restart_node"]:
             raise UsageError("--restart-node cannot be changed when a session is resumed", where=f"--resume={resumed}")
         if flags["dry_run"]:

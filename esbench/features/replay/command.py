@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +17,19 @@ from esbench.cli.option import Group, of_cluster, of_load, option
 from esbench.cli.output import check_file, print_text
 from esbench.cli.race_flags import race_id_option, user_tags_option, workers_option
 from esbench.cli.track_flags import mapping_with_variables
-from esbench.errors import UsageError
+from esbench.cli.values import parse_words
+from esbench.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from esbench.features.replay.account import Account
+    from esbench.features.replay.inspection import Inspection
+    from esbench.features.replay.replay import Replay
+    from esbench.features.replay.spool import Spool
+    from esbench.features.replay.targets import IndexMap
+
+_REPLAY = "--replay"
+_READING = {"log_format", "index", "seed", "skip_bad_lines", "shape_names"}
+_OF_TRACKS = _READING | {"speed", "begin", "duration", "longest_gap", "index_map", "shift_dates", "clients"}
 
 
 @click.command(
@@ -37,6 +50,7 @@ from esbench.errors import UsageError
     show_default="as the first lines look",
     help="The format of the logs, or a log_format of nginx.",
 )
+@option("--shape-names", type=UserPath(), metavar="FILE", help="Names for shapes: a JSON object of printed names.")
 @option("--index", default="", metavar="NAME", help="The index of searches whose log names none.")
 @option("--seed", type=int, default=1, help="The seed of arrival times within the seconds of a coarse log.")
 @option("--skip-bad-lines", is_flag=True, help="Go on where more than 1 % of the lines cannot be read.")
@@ -85,33 +99,80 @@ def replay(logs: tuple[Path, ...], **flags: Any) -> int:
     LOG is a file of a server, a proxy or GoReplay; - is stdin. One of --target-hosts, --inspect, --export-track and
     --export-log is needed. What is sent becomes a race, with a task for each frequent shape.
     """
-    from esbench.features.replay.hashing import Hasher
-    from esbench.features.replay.replay import selection_of, send
+    return _carried_out(logs, flags)
+
+
+def track_of(text: str, folder: Path) -> str:
+    """Write the track of `--replay`, a log with options of this command ('queries.log index=orders speed=2'), into a
+    new folder. Returns what is in it, as a sentence. UsageError for wrong options, and for what is no log.
+    """
+    words = parse_words(text, _REPLAY)
+    known = {param.opts[0].removeprefix("--"): param.name for param in replay.params}
+    logs = [word for word in words if word in ("", "-") or Path(word).exists() or not _says(word, known)]
+    options = [word.removeprefix("--") for word in words if word not in logs]
+    allowed = [name for name, of in known.items() if of in _OF_TRACKS]
+    for name in (word.partition("=")[0] for word in options):
+        if name not in allowed:
+            raise UsageError(f'"{name}" is not an option of a log', where=_REPLAY, hint=did_you_mean(name, allowed))
+    if not logs:
+        raise UsageError("no log is named", where=_REPLAY, hint="say --replay 'queries.log index=orders'")
+    context = replay.make_context("replay", [*logs, *(f"--{word}" for word in options)])
+    if context.params["speed"] == "max":
+        hint = "a duel sends each recorded second to both sides: say speed=2"
+        raise UsageError("speed=max has no times", where=_REPLAY, hint=hint)
+    flags = {**context.params, "export_track": folder}
+    return f"{_exported(flags.pop('logs'), flags):,} searches of {logs[0]} are sent, a part in each round: {folder}"
+
+
+def _says(word: str, known: Collection[str]) -> bool:
+    """True if a word is meant as an option: NAME=VALUE, or the name of a flag."""
+    return "=" in word or word.startswith("--") or word in known
+
+
+def _carried_out(logs: tuple[Path, ...], flags: Mapping[str, Any]) -> int:
     from esbench.features.replay.report import inspection_report
-    from esbench.features.replay.spool import Spool
-    from esbench.features.replay.targets import IndexMap
     from esbench.report.text import render_text
 
-    sends = _sends(flags)
-    targets = IndexMap.of(flags["index_map"])
-    check_file(flags["export_log"], "--export-log")
-    with ExitStack() as stack:
-        spool = None
-        if sends:
-            selection_of(flags)
-            spool = Spool(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="esbench-spool-"))))
-        source, inspection = _read(logs, flags, Hasher() if flags["hash_values"] else None, spool, targets)
-        account = source.account
-        if spool is not None:
-            if not account.replayable:
-                reasons = ", ".join(f"{why} ({count:,})" for why, count in account.left_out.most_common(3))
-                raise UsageError(f"no search can be sent again: {reasons or 'there is none'}", where=str(logs[0]))
-            return send(flags, spool, inspection, account, targets, {*source.formats})
+    if flags["export_track"] is not None:
+        words = ["esbench", "race", f"--track-path={flags['export_track']}", "--target-hosts=HOST:9200"]
+        count = _exported(logs, flags)
+        click.echo(f"{count:,} searches are in the track {flags['export_track']}; race it with")
+        click.echo(shlex.join([*words, "--on-error=continue"]))
+        return 0
+    if _sends(flags):
+        with _read_for_sending(logs, flags) as found:
+            return found.race()
+    account, inspection, forms = _read(logs, flags)
     if flags["inspect"]:
-        print_text(render_text(inspection_report(source.formats, account, inspection)))
+        print_text(render_text(inspection_report(forms, account, inspection)))
     else:
         click.echo(f"{account.replayable:,} searches of {account.lines:,} lines are in {flags['export_log']}")
     return 0
+
+
+def _exported(logs: tuple[Path, ...], flags: Mapping[str, Any]) -> int:
+    """Write the track of logs, and return the number of its searches."""
+    _sends(flags)
+    with _read_for_sending(logs, flags) as found:
+        return found.write(flags["export_track"])
+
+
+@contextmanager
+def _read_for_sending(logs: tuple[Path, ...], flags: Mapping[str, Any]) -> Iterator[Replay]:
+    """Context manager: read logs to their end, with their searches on disk. UsageError if none can be sent."""
+    from esbench.features.replay.replay import Replay, selection_of
+    from esbench.features.replay.spool import Spool
+    from esbench.features.replay.targets import IndexMap
+
+    targets = IndexMap.of(flags["index_map"])
+    selection_of(flags)
+    with tempfile.TemporaryDirectory(prefix="esbench-spool-") as folder:
+        spool = Spool(Path(folder))
+        account, inspection, forms = _read(logs, flags, spool, targets)
+        if not account.replayable:
+            reasons = ", ".join(f"{why} ({count:,})" for why, count in account.left_out.most_common(3))
+            raise UsageError(f"no search can be sent again: {reasons or 'there is none'}", where=str(logs[0]))
+        yield Replay(flags, account, inspection, spool, targets, frozenset(forms))
 
 
 def _sends(flags: Mapping[str, Any]) -> bool:
@@ -134,13 +195,23 @@ def _sends(flags: Mapping[str, Any]) -> bool:
     return sends
 
 
-def _read(logs: tuple[Path, ...], flags: Mapping[str, Any], hasher: Any, spool: Any, targets: Any) -> tuple[Any, Any]:
-    """Read the logs to their end: into an inspection, a file of the own format, and the spool of what is sent."""
+def _read(
+    logs: tuple[Path, ...], flags: Mapping[str, Any], spool: Spool | None = None, targets: IndexMap | None = None
+) -> tuple[Account, Inspection, Mapping[str, int]]:
+    """Read the logs to their end: into an inspection, a file of the own format, and the spool of what is sent.
+
+    Returns the account, the inspection, and the number of files of each format.
+    """
     from esbench.features.replay.export import new_log, own_line
+    from esbench.features.replay.hashing import Hasher
     from esbench.features.replay.inspection import Inspection
     from esbench.features.replay.json_logs import INSPECTED
+    from esbench.features.replay.shape_names import read_names, rename
     from esbench.features.replay.sources import LogReading, Logs
 
+    check_file(flags["export_log"], "--export-log")
+    names = read_names(flags["shape_names"]) if flags["shape_names"] is not None else {}
+    hasher = Hasher() if flags["hash_values"] else None
     source = Logs(logs, LogReading(flags["log_format"], flags["index"], flags["seed"]))
     inspection = Inspection()
     export: Path | None = flags["export_log"]
@@ -150,7 +221,7 @@ def _read(logs: tuple[Path, ...], flags: Mapping[str, Any], hasher: Any, spool: 
             if found.left_out not in INSPECTED:
                 continue
             entry = hasher.entry(found) if hasher else found
-            entry = entry if spool is None else targets.entry(entry)
+            entry = entry if targets is None else targets.entry(entry)
             key = inspection.add(arrival_s, entry)
             if spool is not None and not found.left_out:
                 spool.add(arrival_s, key, entry)
@@ -164,4 +235,5 @@ def _read(logs: tuple[Path, ...], flags: Mapping[str, Any], hasher: Any, spool: 
                 where=", ".join(str(path) for path in logs[:3]),
                 hint="is it the right log? --skip-bad-lines leaves them out",
             )
-    return source, inspection
+    rename(inspection, names)
+    return account, inspection, source.formats

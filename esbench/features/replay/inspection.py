@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from esbench.features.replay.entries import Entry
@@ -111,6 +112,7 @@ class Inspection:
 
     def __init__(self) -> None:
         self.rates = Rates()
+        self.given_names: Mapping[str, str] = {}  # of shapes, by their keys
         self._shapes: dict[str, Shape] = {}
         self._rest = Shape("", "other shapes")
 
@@ -130,10 +132,11 @@ class Inspection:
     def names(self) -> dict[str, str]:
         """The names of all shapes by their keys; those of one name get the beginning of their key."""
         count = Counter(shape.name for shape in self._shapes.values())
-        return {
+        own = {
             key: f"{shape.name} #{key[:4]}" if count[shape.name] > 1 else shape.name
             for key, shape in self._shapes.items()
         }
+        return own | dict(self.given_names)
 
     @property
     def shape_count(self) -> int:

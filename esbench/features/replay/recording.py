@@ -16,6 +16,7 @@ from esbench.errors import UsageError
 from esbench.errors.reasons import reason_of
 from esbench.features.replay.dates import DateShift
 from esbench.features.replay.inspection import SHOWN_SHAPES, Shape
+from esbench.features.replay.rounds import INDICES_FILE
 from esbench.features.replay.spool import Spool, Spooled, arrival_us, shape_key, spooled
 from esbench.measure.histogram import Counts, lowest_equivalent_ns
 from esbench.units import format_duration
@@ -135,23 +136,28 @@ def moments_ms(counts: Counts) -> tuple[float | None, float | None]:
     return mean / 1e6, math.sqrt(squares / counts.count) / 1e6
 
 
-def write_track(
-    folder: Path,
-    spool: Spool,
-    selection: Selection,
-    names: Mapping[str, str],
-    *,
-    clients: int | None,
-    shift: DateShift | None,
-    of: str,
-    account: Mapping[str, int],
-) -> Sequence[RecordedTask]:
-    """Write the track of a log into a folder, and return its tasks.
+@dataclass(frozen=True)
+class RecordedLog:
+    """The contents of a log for a track: its searches, the names of their shapes by key, and the indices of all.
 
-    `names` are those of shapes by their keys; `of` says what the log's durations are of ("took", "request"). `clients`:
-    of each task. Raises UsageError if nothing is to be sent, or the files cannot be written.
+    `of` says what the log's durations are of ("took", "request"); `account` has the lines that are no such searches.
     """
-    found = Counter(shape_key(line) for _, line in selection.part(spool))
+
+    spool: Spool
+    names: Mapping[str, str]
+    of: str
+    account: Mapping[str, int]
+    indices: Sequence[str]
+
+
+def write_track(
+    folder: Path, log: RecordedLog, selection: Selection, clients: int | None, shift: DateShift | None
+) -> Sequence[RecordedTask]:
+    """Write the track of a log into a folder, and return its tasks, which have `clients` each.
+
+    Raises UsageError if nothing is to be sent, or the files cannot be written.
+    """
+    found = Counter(shape_key(line) for _, line in selection.part(log.spool))
     if not found:
         hint = (
             "--inspect says what is in the log, and when" if selection.outside else "--inspect says what is in the log"
@@ -160,10 +166,11 @@ def write_track(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            rows = _rows(folder, found, names, stack, is_paced=math.isfinite(selection.speed))
-            _write(spool, selection, rows, names, shift)
+            rows = _rows(folder, found, log.names, stack, is_paced=math.isfinite(selection.speed))
+            _write(log, selection, rows, shift)
         tasks = list(rows.values())
-        (folder / TRACK_FILE).write_text(_track_text(tasks, clients, of, account, selection), encoding="utf-8")
+        (folder / INDICES_FILE).write_text("".join(f"{name}\n" for name in log.indices), encoding="utf-8")
+        (folder / TRACK_FILE).write_text(_track_text(tasks, clients, log, selection), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot be written: {reason_of(error)}", where=str(folder)) from None
     return tasks
@@ -188,14 +195,8 @@ def _rows(
     return rows
 
 
-def _write(
-    spool: Spool,
-    selection: Selection,
-    rows: Mapping[bytes, RecordedTask],
-    names: Mapping[str, str],
-    shift: DateShift | None,
-) -> None:
-    for due_s, line in selection.part(spool):
+def _write(log: RecordedLog, selection: Selection, rows: Mapping[bytes, RecordedTask], shift: DateShift | None) -> None:
+    for due_s, line in selection.part(log.spool):
         request = spooled(line)
         text = request.text
         if shift is not None:
@@ -205,24 +206,22 @@ def _write(
                 text = json.dumps(fields, separators=(",", ":")).encode()
         row = rows.get(request.key) or rows[b""]
         if row.name == ALL:
-            name = json.dumps(names.get(request.key.decode(), "other shapes"))
+            name = json.dumps(log.names.get(request.key.decode(), "other shapes"))
             text = b"%b,%b}" % (text[:-1], f'"name":{name}'.encode())
         row.add(due_s, request, text)
 
 
-def _track_text(
-    tasks: Sequence[RecordedTask], clients: int | None, of: str, account: Mapping[str, int], selection: Selection
-) -> str:
+def _track_text(tasks: Sequence[RecordedTask], clients: int | None, log: RecordedLog, selection: Selection) -> str:
     """Return the track file. Braces of names would be a template's: they are left out."""
     made = []
     for row in tasks:
         operation = {"operation-type": "recorded-requests", "file": f"{row.number:02}.requests"}
         task: dict[str, Any] = {"name": re.sub(r"[{}]", "", row.name), "clients": row.clients(clients)}
         if row.arrivals is not None:
-            task |= {"arrivals": f"{row.number:02}.arrivals", "meta": {"recorded": row.recorded(of)}}
+            task |= {"arrivals": f"{row.number:02}.arrivals", "meta": {"recorded": row.recorded(log.of)}}
         made.append({**task, "operation": operation})
     sent = sum(row.shape.count for row in tasks)
-    kept = {"to be sent": sent, **account, OUTSIDE: selection.outside}
+    kept = {"to be sent": sent, **log.account, OUTSIDE: selection.outside}
     track = {
         "version": 2,
         "description": "Searches of a log, at their times",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.cli.one_race import check_outputs, race_and_report
 from esbench.cli.progress_options import progress_of
 from esbench.cli.values import merged, parse_client_options, parse_tags
-from esbench.cluster.client import Cluster
 from esbench.cluster.options import ClientOptions, parse_hosts
 from esbench.errors import UsageError
 from esbench.features.replay.account import Account
@@ -20,7 +19,7 @@ from esbench.features.replay.dates import DateShift
 from esbench.features.replay.entries import BadLineError, read_stamp
 from esbench.features.replay.inspection import Inspection
 from esbench.features.replay.outcome import outcome_report
-from esbench.features.replay.recording import OUTSIDE, TRACK_FILE, RecordedTask, Selection, write_track
+from esbench.features.replay.recording import OUTSIDE, TRACK_FILE, RecordedLog, RecordedTask, Selection, write_track
 from esbench.features.replay.report import account_parts
 from esbench.features.replay.sources import ACCESS_LOG, GATEWAY
 from esbench.features.replay.spool import Spool
@@ -52,47 +51,62 @@ def selection_of(flags: Mapping[str, Any]) -> Selection:
     return Selection(_speed(flags["speed"]), begin_us, _us(flags, "duration"), _us(flags, "longest_gap"))
 
 
-def send(
-    flags: Mapping[str, Any], spool: Spool, inspection: Inspection, account: Account, targets: IndexMap, forms: set[str]
-) -> int:
-    """Write the track of the requests in `spool`, and race or export it. Returns the exit code.
+@dataclass(frozen=True)
+class Replay:
+    """The searches of logs, read to their end: what is sent again, or written as a track.
 
-    `targets` has the names of all indices that they go to, `forms` the formats of the logs.
+    `flags` are those of the command, `account` has all lines, `targets` the names of all indices that searches go to,
+    `forms` the formats of the logs, `spool` the searches, `inspection` their shapes.
     """
-    selection = selection_of(flags)
-    shift = _shift(flags["shift_dates"], inspection, selection)
-    parts = account_parts(account)
-    left = {name: count for name, count in parts if name != "can be replayed"}
 
-    def written(folder: Path) -> list[RecordedTask]:
-        of = "request" if forms <= _OF_REQUESTS else "took"
-        names, given = inspection.names, flags["clients"]
-        rows = write_track(folder, spool, selection, names, clients=given, shift=shift, of=of, account=left)
+    flags: Mapping[str, Any]
+    account: Account
+    inspection: Inspection
+    spool: Spool
+    targets: IndexMap
+    forms: frozenset[str]
+
+    def write(self, folder: Path) -> int:
+        """Write the track into a new folder, and return the number of its searches. UsageError if none is left."""
+        return sum(row.shape.count for row in self._written(folder, self._selection))
+
+    def race(self) -> int:
+        """Race the track, print what came of it, and return the exit code."""
+        flags, selection = self.flags, self._selection
+        with progress_of(flags) as progress, tempfile.TemporaryDirectory(prefix="esbench-replay-") as made:
+            check_outputs(flags)
+            options = _options(flags, Path(made) / "replay" / TRACK_FILE)
+            check_indices(options, self.targets.names)
+            rows = self._written(options.track_path.parent, selection)
+            counts = {"to be sent": sum(row.shape.count for row in rows), **self._left}
+            counts[OUTSIDE] = selection.outside
+
+            def preface(record: RaceRecord) -> str:
+                return render_text(outcome_report(record, counts, self.account.samples, selection.said))
+
+            return race_and_report(options, flags, progress, preface=preface)[1]
+
+    def _written(self, folder: Path, selection: Selection) -> Sequence[RecordedTask]:
+        shift = _shift(self.flags["shift_dates"], self.inspection, selection)
+        log = RecordedLog(
+            spool=self.spool,
+            names=self.inspection.names,
+            of="request" if self.forms <= _OF_REQUESTS else "took",
+            account=self._left,
+            indices=tuple(sorted(self.targets.names)),
+        )
+        rows = write_track(folder, log, selection, self.flags["clients"], shift)
         if shift is not None and not shift.moved:
-            raise UsageError("no date is at these fields", where=f"--shift-dates={flags['shift_dates']}")
-        return list(rows)
+            raise UsageError("no date is at these fields", where=f"--shift-dates={self.flags['shift_dates']}")
+        return rows
 
-    if (folder := flags["export_track"]) is not None:
-        return _export(folder, sum(row.shape.count for row in written(folder)))
-    with progress_of(flags) as progress, tempfile.TemporaryDirectory(prefix="esbench-replay-") as made:
-        check_outputs(flags)
-        options = _options(flags, Path(made) / "replay" / TRACK_FILE)
-        with Cluster([host.url for host in options.hosts], options.client_options) as cluster:
-            check_indices(cluster, targets.names)
-        rows = written(options.track_path.parent)
-        counts = {"to be sent": sum(row.shape.count for row in rows), **left}
-        counts[OUTSIDE] = selection.outside
+    @property
+    def _selection(self) -> Selection:
+        return selection_of(self.flags)
 
-        def preface(record: RaceRecord) -> str:
-            return render_text(outcome_report(record, counts, account.samples, selection.said))
-
-        return race_and_report(options, flags, progress, preface=preface)[1]
-
-
-def _export(folder: Path, count: int) -> int:
-    words = ["esbench", "race", f"--track-path={folder}", "--target-hosts=HOST:9200", "--on-error=continue"]
-    print(f"{count:,} searches are in the track {folder}; race it with\n{shlex.join(words)}")
-    return 0
+    @property
+    def _left(self) -> dict[str, int]:
+        return {name: count for name, count in account_parts(self.account) if name != "can be replayed"}
 
 
 def _options(flags: Mapping[str, Any], track: Path) -> RaceOptions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from esbench.features.replay.account import Account
@@ -21,7 +22,7 @@ _UNKNOWN = {
 }
 
 
-def inspection_report(logs_formats: dict[str, int], account: Account, inspection: Inspection) -> ReportDocument:
+def inspection_report(logs_formats: Mapping[str, int], account: Account, inspection: Inspection) -> ReportDocument:
     """Return the report of a log that was read to its end."""
     columns: tuple[ColumnOf[Shape], ...] = (
         ColumnOf("Shape", "shape", read=lambda shape: shape.name),
@@ -97,7 +98,7 @@ def _account(account: Account) -> tuple[tuple[str, str], ...]:
     return (*shown, *((("first bad lines", "; ".join(account.samples)),) if account.samples else ()))
 
 
-def _notices(formats: dict[str, int], account: Account, inspection: Inspection) -> list[str]:
+def _notices(formats: Mapping[str, int], account: Account, inspection: Inspection) -> list[str]:
     rates = inspection.rates
     found = [f"read as {', '.join(formats)}"]
     unknown = list(dict.fromkeys(_UNKNOWN[form] for form in formats if form in _UNKNOWN))

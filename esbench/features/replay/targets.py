@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote
@@ -12,6 +12,7 @@ from esbench.cluster.client import Cluster
 from esbench.errors import UsageError
 from esbench.errors.short import first_of
 from esbench.features.replay.entries import Entry
+from esbench.race.options import RaceOptions
 
 _ALL = ("", "_all", "*")
 
@@ -72,19 +73,20 @@ class IndexMap:
         return {**value, key: self._expression(str(named))}
 
 
-def check_indices(cluster: Cluster, names: set[str]) -> None:
-    """Raise one UsageError for all names that the cluster has no index, alias or data stream of.
+def check_indices(options: RaceOptions, names: Collection[str]) -> None:
+    """Raise one UsageError for all names that the target cluster has no index, alias or data stream of.
 
     Patterns, remote clusters and exclusions are not asked for.
     """
-    missing = [name for name in _single(names) if not _is_there(cluster, name)]
+    with Cluster([host.url for host in options.hosts], options.client_options) as cluster:
+        missing = [name for name in _single(names) if not _is_there(cluster, name)]
     if missing:
         what = f"{first_of(missing, 5)}: no such index is there"
         hint = "--index-map=PATTERN:NAME sends their searches to another one"
         raise UsageError(what, where="--target-hosts", hint=hint)
 
 
-def _single(names: set[str]) -> Iterator[str]:
+def _single(names: Collection[str]) -> Iterator[str]:
     for name in sorted(names):
         if name not in _ALL and not name.startswith("-") and not any(letter in name for letter in ":*"):
             yield name

@@ -151,6 +151,42 @@ def test_more_shapes_than_are_shown_are_one_row(tmp_path: Path, capsys: pytest.C
     assert re.search(r"^5 other shapes +5 ", capsys.readouterr().out, re.MULTILINE)
 
 
+def named(tmp_path: Path, names: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    file = tmp_path / "a.log"
+    bodies = [{"query": {"match": {"a": 1}}}, {"query": {"match": {"b": 1}}}, {"query": {"term": {"a": 1}}}]
+    file.write_text("".join(own(body=body) for body in bodies))
+    (tmp_path / "names.json").write_text(names if isinstance(names, str) else json.dumps(names))
+    code = run(["replay", str(file), "--inspect", f"--shape-names={tmp_path / 'names.json'}"])
+    captured = capsys.readouterr()
+    return code, captured.err if code else captured.out
+
+
+def test_shapes_have_the_names_that_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_match = f"match on books #{shape_of('/books/_search', {'query': {'match': {'a': 1}}})[0][:4]}"
+    code, out = named(tmp_path, {"term on books": "start page", of_match: "search box"}, capsys)
+    assert code == 0
+    assert re.search(r"^start page +1 ", out, re.MULTILINE)
+    assert re.search(r"^search box +1 ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"terms on books": "a"}, 'no shape of the log is called "terms on books" (did you mean "term on books"?'),
+        ({"term on books": ""}, "a name is empty, or no text"),
+        ({"term on books": 7}, "a name is empty, or no text"),
+        ("[]", "it is not a JSON object"),
+        ("{", "it is not a JSON object"),
+    ],
+)
+def test_wrong_names_of_shapes_are_one_line(
+    tmp_path: Path, names: object, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, error = named(tmp_path, names, capsys)
+    assert (code, error.count("\n")) == (2, 1)
+    assert said in error
+
+
 def test_shapes_are_structures() -> None:
     def key(body: object, path: str = "/a/_search") -> str:
         return shape_of(path, body)[0]
