@@ -2,6 +2,7 @@
 
     python benchmarks/replay_truth.py server [--lines 6000] [--rate 200] [--shapes 5] [--speed 1]
     python benchmarks/replay_truth.py nodes [--distribution opensearch-2.19.6 ...] [--lines 600] [--rate 30]
+    python benchmarks/replay_truth.py duels [--duels 10] [--by 50] [--mean-ms 25] [--rate 15] [--task-time 40s]
 
 `server`: a log in esbench's own format, Poisson arrivals, is replayed against a server that notes when each request
 came. Prints how many came once, how many overtook another one, how far arrivals are from their times,
@@ -13,6 +14,10 @@ tested as well, 10 ms long in the mean, where only a wrong schedule would be see
 `nodes`: a node with its slow log at 0 is raced with two searches at a rate. Its log is read back: counts by shape
 against what was sent. It is replayed on the same node, and the log is read once more: the same bodies, and arrivals as
 before.
+`duels`: a log of four shapes is a duel of two null servers, whose searches take exponential times. On the contender
+one shape takes longer, by `--by` percent, and another one is answered otherwise. Prints for each duel the verdict of
+each shape, and at its end in how many the slower one was `slower`, any other one had a verdict, and the changed answer
+was named.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, product
 from operator import itemgetter
 from pathlib import Path
 from typing import cast
@@ -42,6 +47,7 @@ from urllib.request import Request, urlopen
 from esbench.features.replay.entries import Entry
 from esbench.features.replay.sources import LogReading, Logs
 from esbench.measure.histogram import Counts, decode, percentiles_ns
+from esbench.null_server import NullServer
 from esbench.record.model import CheckKind
 from esbench.record.store import LAST, RaceStore
 
@@ -327,6 +333,62 @@ def distances(before: list[tuple[float, Entry]], after: list[tuple[float, Entry]
     return f"median {off[len(off) // 2]:.3f} ms, p99 {off[len(off) * 99 // 100]:.3f} ms"
 
 
+SLOWER, CHANGED, SAME = "slower", "changed", ("same1", "same2")
+
+
+def duels(arguments: argparse.Namespace) -> None:
+    """Race logs as duels, and count what was found of what is planted."""
+    found: Counter[str] = Counter()
+    for number in range(arguments.duels):
+        with tempfile.TemporaryDirectory(prefix="replay-truth-", dir=arguments.folder) as name:
+            words, answers = duel_of(Path(name), arguments, seed=number + 1)
+        print(f"duel {number + 1}: {words}; answers differ: {', '.join(answers) or 'nowhere'}", flush=True)
+        found["slower"] += words[SLOWER].startswith("slower")
+        found["another"] += any(words[shape].startswith(("slower", "faster")) for shape in SAME)
+        found["named"] += answers == [CHANGED] and "answers-differ" in words[CHANGED]
+    many = arguments.duels
+    print(f"the planted shape is slower in {found['slower']} of {many}, another one differs in {found['another']},")
+    print(f"the changed answer, and no other, is named in {found['named']}")
+
+
+def duel_of(folder: Path, arguments: argparse.Namespace, seed: int) -> tuple[dict[str, str], list[str]]:
+    """Race a duel: the verdict on the p50 of each shape, and the shapes whose answers differ."""
+    shapes = (SLOWER, CHANGED, *SAME)
+    draw, at_s, log = random.Random(seed), BEGIN_S, folder / "a.log"
+    with log.open("w") as file:
+        for number in range(arguments.lines):
+            at_s += draw.expovariate(len(shapes) * arguments.rate)
+            stamp = datetime.fromtimestamp(at_s, UTC).isoformat(timespec="microseconds")
+            path, body = f"/{draw.choice(shapes)}/_search", {"query": {"term": {"a": number}}}
+            file.write(json.dumps({"@timestamp": stamp, "method": "POST", "path": path, "body": body}) + "\n")
+    of_all = {"path": "_search", "delay": {"type": "exponential", "mean_ms": arguments.mean_ms}}
+    more = {"type": "exponential", "mean_ms": arguments.mean_ms * arguments.by / 100}
+    planted = [
+        {"path": "^/$", "merge": {"cluster_uuid": "another-cluster-than-the"}},
+        {"path": f"^/{SLOWER}/", "delay": more},
+        {"path": f"^/{CHANGED}/", "merge": {"hits": {"total": {"value": 7}}}},
+    ]
+    env = {**os.environ, "ESBENCH_HOME": str(folder / "home")}
+    with NullServer({"rules": [of_all]}) as one, NullServer({"rules": [of_all, *planted]}) as other:
+        for server, shape in product((one, other), shapes):
+            with urlopen(Request(f"{server.url}/{shape}", method="PUT")):
+                pass
+        sides = [f"--baseline=target-hosts={one.url}", f"--contender=target-hosts={other.url}"]
+        words = [*ESBENCH, "duel", f"--replay={log}", *sides, f"--task-time={arguments.task_time}", f"--seed={seed}"]
+        options = ["--rounds=6", "--format=json", "--telemetry=none", "--quiet", "--workers=1"]
+        done = subprocess.run([*words, *options], env=env, stdout=subprocess.PIPE, text=True, check=False)
+    compared = json.loads(done.stdout)
+    (contender,) = compared["overview"]["contenders"]
+    names = {f"term on {shape}": shape for shape in shapes}
+    verdicts = {
+        names[row["task"]]: f"{row['verdict']} ({row['reason']})"
+        for row in compared["rows"]
+        if row["metric"].startswith("p50") and row["verdict"]
+    }
+    answers = [names[each["task"]] for each in contender["answers"] if each["differing"]]
+    return verdicts, answers
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parts = parser.add_subparsers(dest="part", required=True)
@@ -347,9 +409,19 @@ def main() -> None:
     real.add_argument("--rate", type=float, default=30.0)
     real.add_argument("--folder", type=Path)
     real.add_argument("--cache", default="~/.esbench/cache")
+    planted = parts.add_parser("duels")
+    planted.add_argument("--duels", type=int, default=10)
+    planted.add_argument("--by", type=float, default=50.0)
+    planted.add_argument("--mean-ms", type=float, default=25.0)
+    planted.add_argument("--rate", type=float, default=15.0)
+    planted.add_argument("--lines", type=int, default=10_000)
+    planted.add_argument("--task-time", default="40s")
+    planted.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     if arguments.part == "serve":
         serve(arguments.path)
+    elif arguments.part == "duels":
+        duels(arguments)
     elif arguments.part == "nodes":
         nodes(arguments)
     else:
