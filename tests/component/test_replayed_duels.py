@@ -85,6 +85,7 @@ def test_an_index_that_one_side_lacks_is_named_before_anything_is_sent(
     ("words", "said"),
     [
         (["--track=orders"], "--track cannot be combined with --replay: the log is the track"),
+        (["--turns"], "--turns cannot be combined with --replay"),
         (["--resume=last"], "--replay is for a session that begins"),
     ],
 )

@@ -31,6 +31,9 @@ def words_with_track(flags: Mapping[str, Any], words: Sequence[str], progress: P
     names = {word.partition("=")[0] for word in words}
     if other := [name for name in _TRACKS if name in names]:
         raise UsageError(f"--{other[0]} cannot be combined with --replay: the log is the track", hint="leave one out")
+    if flags["turns"]:
+        what = "--turns cannot be combined with --replay: each recorded second goes to all sides in their slices"
+        raise UsageError(what, hint="leave one out")
     folder = esbench_home() / FOLDER / new_race_id()
     try:
         progress.say(load(TRACKS["replay"])(text, folder / "replay"))
