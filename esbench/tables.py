@@ -42,8 +42,8 @@ PYTHON = {
     "track": "esbench.features.python.track_code:import_code",
     "worker": "esbench.features.python.worker_part:WorkerCode",
 }
-# What scores replies of searches: a function of the context of a task, the template of its request, and its measure
-# ("recall@10"), to a requests.scoring.Scored.
+# What draws queries of searches, and scores replies: a function of the context of a task and the template of its
+# request, to a requests.scoring.Scored.
 SCORING = "esbench.features.vectors.relevance:scored"
 # Telemetry devices, by name. Those in ALWAYS_ON watch every race; the others are imported when somebody asks for one.
 _DEVICES = "esbench.features.devices"

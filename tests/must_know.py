@@ -19,11 +19,11 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
-    "files of the core": 281,
-    "code lines of the core": 33_780,
+    "files of the core": 282,
+    "code lines of the core": 33_840,
     "rooms of the core": 21,
     "arrows of the core": 127,
-    "modules of the core that features import": 171,
+    "modules of the core that features import": 172,
     "lines of race.run": 14,
     "names in race.run": 8,
     "functions and fields that hold the table of operation types": 6,

@@ -84,6 +84,12 @@ _COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
     help="Do not call a side faster if so many more of its requests failed, in points.",
 )
 @of_verdicts(
+    "--min-recall-effect",
+    metavar="PERCENT",
+    default="0.5%",
+    help="Do not call a side faster if the recall, or another score, of its replies is lower by more, in points.",
+)
+@of_verdicts(
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
@@ -136,6 +142,7 @@ class AskedComparison:
     allow: tuple[str, ...]
     min_effect: str | None
     max_error_rise: str
+    min_recall_effect: str
     fail_on: tuple[str, ...]
     every_figure: bool | None
     rows: str | None
@@ -177,6 +184,7 @@ class AskedComparison:
             allow=self.allow,
             min_effect=self.min_effect,
             max_error_rise=self.max_error_rise,
+            min_recall_effect=self.min_recall_effect,
         )
         if self.html is not None:  # files before the print, whose reader may go away
             write_text(self.html, load(PAGES["comparison"])(compared, _seconds_under(home)), "--html")
@@ -268,11 +276,13 @@ def compare_stored(
     allow: Sequence[str] = (),
     min_effect: str | None = None,
     max_error_rise: str = "0.1%",
+    min_recall_effect: str = "0.5%",
 ) -> Comparison:
     """Compare sides that are stored under a home; each side is text as a user types it.
 
     Without `contenders`: the other sides of the baseline's session. `allow`: keys that may differ, as typed.
-    `min_effect` and `max_error_rise` are ratios as text, "5%" or "0.05"; `min_effect` None: each metric's default.
+    `min_effect`, `max_error_rise` and `min_recall_effect` are ratios as text, "5%" or "0.05"; `min_effect` None: each
+    metric's default.
     Raises UsageError for a wrong value or a side that names no race, RecordError for a damaged record.
     """
     from esbench.comparison.comparability import checked_keys
@@ -297,6 +307,7 @@ def compare_stored(
             sides.planned_effect(ours, theirs) if min_effect is None else parse_ratio(min_effect, "--min-effect")
         ),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
+        min_score_effect=parse_ratio(min_recall_effect, "--min-recall-effect"),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),
         seconds=_seconds_under(home),

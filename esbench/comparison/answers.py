@@ -12,6 +12,7 @@ from typing import Any
 
 from esbench.comparison.comparability import ANSWERS
 from esbench.comparison.model import AnswerPair, AnswersOf, Difference, Side, TaskAnswers
+from esbench.comparison.scores import scored_on_both
 from esbench.record.answers import (
     APPROXIMATE,
     COUNT,
@@ -112,7 +113,11 @@ def task_answers(baseline: Side, contender: Side, answers_of: AnswersOf) -> tupl
         for task in dict.fromkeys((*one.answers, *one.reasons, *other.answers, *other.reasons)):
             compared = _compared(task, one, other)
             found[task] = compared if task not in found else _merged(found[task], compared)
+    scored = scored_on_both(baseline, contender)
     for task in (task for each in (*ours, *theirs) for task in each.reasons if each.reasons[task] == APPROXIMATE):
+        if task in scored:
+            found.pop(task, None)  # how good they are is known
+            continue
         found[task] = TaskAnswers(task, reason=APPROXIMATE)  # whatever else was answered
     return tuple(found.values())
 

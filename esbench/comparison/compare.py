@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
-from esbench.comparison import answers, causes, comparability, verdicts
+from esbench.comparison import answers, causes, comparability, scores, verdicts
 from esbench.comparison.effects import Design, last_of_sessions, places_in_session
 from esbench.comparison.metrics import min_effect, primary_keys, races_of
 from esbench.comparison.model import CompareOptions, Comparison, Difference, Pair, Row, Side
@@ -74,6 +74,7 @@ def _compare(baseline: Side, contenders: Sequence[Side], options: CompareOptions
             *(Notice(causes.text(each), note=True) for each in moved),
             *_notices(_without_parts(sides[0]), _without_parts(sides[1]), differences, design),
             *answers.notices(answered),
+            *scores.notices(*map(_without_parts, sides)),
         )
         pairs.append(
             Pair(

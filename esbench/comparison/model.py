@@ -39,15 +39,17 @@ class CompareOptions:
 
     `min_effect_ratio`: a smaller change counts as the same (None: 0.05; 0.1 from p99 up, and everywhere for sides
     that have fresh nodes in each round that holds both). `max_error_rise_ratio`: the rise of the error rate above
-    which a gain is not called one. `allow`: keys that may differ. `looks`: the number of times that the result was
-    looked at before more rounds were raced, or is planned to be, this look included; `decided`: the rows that were
-    settled at an earlier one, which are tested beside these. `seconds` returns a race's seconds, `answers` what
+    which a gain is not called one; `min_score_effect`: the fall of the score of replies above which it is not.
+    `allow`: keys that may differ. `looks`: the number of times that the result was looked at before more rounds were
+    raced, or is planned to be, this look included; `decided`: the rows that were settled at an earlier one, which are
+    tested beside these. `seconds` returns a race's seconds, `answers` what
     its read tasks were answered; `history`: earlier races of the baseline's setup, in their order; only the last
     one of a session counts. `notices`: notices about the stored sides, their sessions and files.
     """
 
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
+    min_score_effect: float = 0.005
     allow: tuple[str, ...] = ()
     looks: int = 1
     decided: int = 0

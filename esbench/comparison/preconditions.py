@@ -25,6 +25,7 @@ from esbench.comparison.reasons import (
     SHORT_SLICES,
     Reason,
 )
+from esbench.comparison.scores import unless_lower
 from esbench.measure.measures import LATENCY
 from esbench.record.figures import missed_target
 from esbench.record.model import TaskResult
@@ -80,14 +81,15 @@ def _counts(design: Design, label: str) -> bool:
 def unless_errors(
     verdict: RowVerdict, ours: Sequence[TaskResult], theirs: Sequence[TaskResult], options: CompareOptions
 ) -> RowVerdict:
-    """Return no verdict in place of a gain if the side that gained has more errors, else the verdict as it is.
+    """Return no verdict in place of a gain if the side that gained has more errors, or replies that score lower, else
+    the verdict as it is.
 
     `verdict` is faster or slower; `ours` are the task's results on the baseline, `theirs` those on the contender, in
     the order of the races.
     """
     side, gaining, other = ("contender", theirs, ours) if verdict.word == FASTER else ("baseline", ours, theirs)
     if not _has_more_errors(other, gaining, options):
-        return verdict
+        return unless_lower(verdict, ours, theirs, options)
     before, after = (f"{100 * _error_ratio(tasks):.2f}" for tasks in (other, gaining))
     text = f"{verdict.word}, but {after} % of the {side}'s requests failed, against {before} %"
     return RowVerdict(MORE_ERRORS, "; ".join(filter(None, [text, verdict.detail])), p=verdict.p)

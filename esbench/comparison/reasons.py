@@ -289,6 +289,15 @@ MORE_ERRORS = Reason(
     is_fault=True,
     is_alarm=True,
 )
+LOWER_SCORES = Reason(
+    "lower-scores",
+    NOT_JUDGED,
+    "the replies of the side that was faster score lower",
+    "compare tasks whose scores are the same; `--min-recall-effect` allows a larger fall",
+    "! scores",
+    is_fault=True,
+    is_alarm=True,
+)
 ANSWERS_DIFFER = Reason(
     "answers-differ",
     NOT_JUDGED,
@@ -316,5 +325,5 @@ REASONS = (
     *(TREND, FEW_ROUNDS, ONE_RACE, NO_TURNS, BUSY_BESIDE, OVERLAP),
     *(FEW_REQUESTS, FEW_IN_TAIL, SHORT_RACES, SHORT_FOR_TAIL, SHORT_SLICES, DRIVER_LIMIT),
     *(CHECK, RATE_MISSED, MISSING, NO_VALUE, NO_SECONDS, OTHER_LOOP, NO_CAPACITY),
-    *(NOT_COMPARABLE, OTHER_HOSTS, OTHER_DOCUMENTS, MORE_ERRORS, ANSWERS_DIFFER, RECALL_UNKNOWN),
+    *(NOT_COMPARABLE, OTHER_HOSTS, OTHER_DOCUMENTS, MORE_ERRORS, LOWER_SCORES, ANSWERS_DIFFER, RECALL_UNKNOWN),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from esbench.errors.short import first_of
 
@@ -55,7 +55,9 @@ class TrackError(EsbenchError):
 
 
 class LackedFeatureError(TrackError):
-    """A track that needs what the node which it is to be raced on does not have."""
+    """A track that needs what the node which it is to be raced on does not have; `able` are the nodes that have all."""
+
+    able: Sequence[str] = ()
 
 
 class TrackCodeError(TrackError):

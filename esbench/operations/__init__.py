@@ -88,6 +88,7 @@ OPERATIONS = {
         "wait-for-transform",
     ),
     f"{_ADMINISTRATION}.waiting": ("cluster-health", "sleep", "run-until"),
+    "esbench.features.vectors.operations": ("knn-search", "vector-search", "bulk-vector-data-set"),
 }
 
 

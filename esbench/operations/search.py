@@ -55,7 +55,11 @@ _ONE_PAGE = {
     ),
 }
 QUERY = "query"  # the variable of a scored search that is drawn from the file of its queries
+DATA = Parameter(
+    "vectors: `generate`, or files of `documents`, `queries` and `neighbours`; $[[query]] draws one", (dict,)
+)
 SCORED = {
+    "data": DATA,
     "score": Parameter("how good replies are: `recall@10`, `ndcg@10` or `mrr@10` of the `judgements`"),
     "queries": Parameter("the file from which `$[[query]]` draws: on each line an id, a tab, and a text or a vector"),
     "judgements": Parameter("the file of judgements, as TREC's qrels: on each line query, 0, document, relevance"),
@@ -157,11 +161,11 @@ class Search(ScrollSearch):
             return
         if params.get("pages") is not None:
             raise TrackError('a scroll has no "score"', where=where, hint="leave out pages")
-        if lacks := [name for name in self.files if params.get(name) is None]:
+        if params.get("data") is None and (lacks := [name for name in self.files if params.get(name) is None]):
             raise TrackError(f'"score" needs "{lacks[0]}": {SCORED[lacks[0]].doc}', where=where)
 
     def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
-        return {QUERY: ""} if params.get("score") is not None else {}
+        return {QUERY: ""} if any(params.get(name) is not None for name in SCORED) else {}
 
     def unit_of(self, params: Mapping[str, Any]) -> str:
         return "ops" if params.get("pages") is None else "pages"
@@ -176,13 +180,13 @@ class Search(ScrollSearch):
 
 
 def with_scores(context: TaskContext, request: Request) -> Program:
-    """Return the program of a search; with a `score`, one that scores a share of the replies.
+    """Return the program of a search; with `queries`, one that draws them, and scores replies if there is a `score`.
 
     Raises TrackError if that cannot be, as of a request that draws no query.
     """
-    if (measure := context.params.get("score")) is None:
+    if context.params.get("queries") is None:
         return TemplateProgram(context, [request])
-    return ScoredProgram(context, request, load(SCORING)(context, request.template, str(measure)))
+    return ScoredProgram(context, request, load(SCORING)(context, request.template))
 
 
 def _size(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PERCENT_RATES = "esbench.features.capacity.percent_rates:PercentRates"
-HOOKS = (PERCENT_RATES, "esbench.race.answers:ReadTasks", "esbench.features.replay.rounds:ReplayedRounds")
+HOOKS = (
+    PERCENT_RATES,
+    "esbench.race.answers:ReadTasks",
+    "esbench.features.replay.rounds:ReplayedRounds",
+    "esbench.features.vectors.hook:VectorFiles",
+)
 
 
 class Pace:

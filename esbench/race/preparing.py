@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from esbench.corpus.prepared import PreparedDocuments
+from esbench.errors import LackedFeatureError
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
 from esbench.load.launcher import Launcher, LocalLauncher
@@ -71,6 +72,27 @@ def open_target(
 
     others = {name: RacedCluster(options.of_other(name), progress, folder, stack, name=name) for name in options.others}
     return RacedClusters({DEFAULT_CLUSTER: default, **others})
+
+
+def reach(
+    options: RaceOptions, progress: Progress, folder: RaceFolder, stack: ExitStack, hook: Hook
+) -> tuple[RaceTarget, RacedTrack]:
+    """Return what is raced, and the track, loaded for it. EsbenchError as `load_track`.
+
+    Where no distribution is asked for, and the track needs what the default node lacks, it is the last node of the
+    catalog that has it, and the track has a warning.
+    """
+    cluster = open_target(options, progress, folder, stack, hook.node)
+    try:
+        return cluster, load_track(options, cluster, progress, hook)
+    except LackedFeatureError as error:
+        if options.node.distribution or hook.node is not None or not error.able:
+            raise
+        able, lacks = error.able[-1], error.what
+    cluster = open_target(replace(options, node=replace(options.node, distribution=able)), progress, folder, stack)
+    raced = load_track(options, cluster, progress, hook)
+    raced.warnings += (f"raced on {able}, since the default node {lacks.partition(' ')[2]}",)
+    return cluster, raced
 
 
 def load_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, hook: Hook) -> RacedTrack:

@@ -17,7 +17,7 @@ from esbench.events.progress import Progress
 from esbench.race.cluster import RaceTarget
 from esbench.race.hook import Hook, Hooks, with_hooks_of_features
 from esbench.race.options import RaceOptions
-from esbench.race.preparing import check_worker_count, hide_secrets, load_track, open_target
+from esbench.race.preparing import check_worker_count, hide_secrets, reach
 from esbench.race.running import BegunRace
 from esbench.race.targets import FoundIndex, check_targets, targets_of
 from esbench.race.track import RacedTrack
@@ -112,5 +112,4 @@ def _reached(
     """Return the cluster of a race that is only looked at, connected if it is external, the race's track and hooks."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
     hooks = with_hooks_of_features(hook or Hook(), options)
-    cluster = open_target(options, progress, folder, stack)
-    return cluster, load_track(options, cluster, progress, hooks), hooks
+    return *reach(options, progress, folder, stack, hooks), hooks

@@ -29,8 +29,7 @@ from esbench.race.preparing import (
     corpus_facts,
     count_what_is_there,
     hide_secrets,
-    load_track,
-    open_target,
+    reach,
 )
 from esbench.race.recording import RecordWriter, now
 from esbench.race.targets import (
@@ -81,8 +80,7 @@ class BegunRace:
         warnings = [*check_worker_count(options), *warn_about_other_races(options, siblings, progress)]
         self._coordinator = stack.enter_context(coordinator_of(options, self._folder, self._epoch_ns))
         warnings += self._coordinator.warnings
-        self._cluster = open_target(options, progress, self._folder, stack, self.hook.node)
-        self._raced = load_track(options, self._cluster, progress, self.hook)
+        self._cluster, self._raced = reach(options, progress, self._folder, stack, self.hook)
         self.targets = targets_of(options, self._raced, self._cluster)
         lock.claim([each.claim for each in self.targets])
         self._warnings = [*warnings, *check_targets(self.targets, options, siblings)]

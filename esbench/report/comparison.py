@@ -19,7 +19,7 @@ from esbench.comparison.model import (
     Side,
     SlicedRounds,
 )
-from esbench.comparison.reasons import CHECK, FASTER, MORE_ERRORS, SLOWER
+from esbench.comparison.reasons import CHECK, FASTER, LOWER_SCORES, MORE_ERRORS, SLOWER
 from esbench.comparison.stats import MOST_ROUNDS, same_level
 from esbench.record.figures import Notice
 from esbench.report.conclusion import conclusion, sentence
@@ -132,7 +132,9 @@ def interval_cell(estimate: Estimate) -> Interval:
 
 
 def _p_text(verdict: RowVerdict) -> str:
-    if verdict.p is None or not (verdict.word in (FASTER, SLOWER) or verdict.reason.code == MORE_ERRORS.code):
+    if verdict.p is None or not (
+        verdict.word in (FASTER, SLOWER) or verdict.reason.code in (MORE_ERRORS.code, LOWER_SCORES.code)
+    ):
         return ""
     return "p<0.001" if verdict.p < 0.001 else f"p={verdict.p:.3f}"
 

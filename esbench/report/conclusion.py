@@ -10,6 +10,7 @@ from esbench.comparison.reasons import (
     ANSWERS_DIFFER,
     CLUSTERS,
     FASTER,
+    LOWER_SCORES,
     MORE_ERRORS,
     NOT_JUDGED,
     OF_THESE_CLUSTERS,
@@ -83,13 +84,17 @@ def _value(name: str, value: object) -> str:
     return unset if value is None else str(value)
 
 
+_ALARMS = (MORE_ERRORS, LOWER_SCORES, ANSWERS_DIFFER)
+
+
 def _alarms(pair: Pair) -> Iterator[str]:
-    by_reason = {reason: _tasks(_of_reason(pair, reason.code)) for reason in (MORE_ERRORS, ANSWERS_DIFFER)}
+    by_reason = {reason: _tasks(_of_reason(pair, reason.code)) for reason in _ALARMS}
     baseline, contender = side_names(pair)
-    if tasks := by_reason[MORE_ERRORS]:
-        rows = _of_reason(pair, MORE_ERRORS.code)
-        sides = {contender if row.verdict and row.verdict.detail.startswith(FASTER) else baseline for row in rows}
-        yield f"more requests failed on {' and '.join(sorted(sides))} in {_named(tasks)}"
+    for reason, what in ((MORE_ERRORS, "more requests failed"), (LOWER_SCORES, "replies score lower")):
+        if tasks := by_reason[reason]:
+            rows = _of_reason(pair, reason.code)
+            sides = {contender if row.verdict and row.verdict.detail.startswith(FASTER) else baseline for row in rows}
+            yield f"{what} on {' and '.join(sorted(sides))} in {_named(tasks)}"
     if tasks := by_reason[ANSWERS_DIFFER]:
         yield f"the answers differ in {_named(tasks)}"
 

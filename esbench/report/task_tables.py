@@ -251,15 +251,21 @@ _SCORES: tuple[ColumnOf[TaskResult], ...] = (
     ),
     ColumnOf("p10", "p10", numeric=True, read=_of_scores(lambda scores: f"{scores.p10:.3f}")),
     ColumnOf("Min", "min", numeric=True, read=_of_scores(lambda scores: f"{scores.min:.3f}")),
-    ColumnOf("Queries", "queries", numeric=True, read=_of_scores(lambda scores: scores.queries)),
-    ColumnOf("Replies", "scored", numeric=True, read=_of_scores(lambda scores: scores.scored)),
+    ColumnOf("Per second", "throughput_mean", numeric=True, read=lambda task: task.throughput.mean),
+    ColumnOf(
+        "p99 ms", "p99_ms", numeric=True, read=lambda task: time_cell(getattr(task, _measure(task).figures), "p99")
+    ),
+    ColumnOf("Queries", "queries", numeric=True, spare=2, read=_of_scores(lambda scores: scores.queries)),
+    ColumnOf("Replies", "scored", numeric=True, spare=1, read=_of_scores(lambda scores: scores.scored)),
     ColumnOf("of all %", "share_percent", numeric=True, read=_of_scores(lambda scores: 100 * scores.share_ratio)),
 )
 
 
 def scores(record: RaceRecord) -> tuple[Section, ...]:
-    """Return a section with a line for each task whose replies were scored; empty without any."""
-    tasks = [task for task in reported_tasks(record) if task.scores is not None]
+    """Return a section with a line for each task whose replies were scored, with its speed: the frontier of a sweep,
+    from the lowest score to the highest. Empty without any."""
+    found = [(task.scores.mean, place, task) for place, task in enumerate(reported_tasks(record)) if task.scores]
+    tasks = [task for _, _, task in sorted(found)]
     return (Section("Scores of timed replies", table_of((_label(record), *_SCORES), tasks)),) if tasks else ()
 
 

@@ -18,9 +18,9 @@ from esbench.requests.exchange import ClientProgram, Exchange, Script
 from esbench.requests.programs import Request, TemplateProgram
 from esbench.requests.variables import ValueSource
 
-FIRST_SHARE = 0.05
+FIRST_SHARE = 0.25
 LEAST_SHARE = 0.0005
-MOST_CPU = 0.05  # of the process's other CPU time: with what counting a scored reply apart costs, below 1.1 of it
+MOST_CPU = 0.03  # of the process's other CPU time: with what drawing and counting apart cost, below 1.1 of it
 _KEPT_NS = 15_000  # of CPU: what a scored reply costs besides its score, counted in full instead of by the hot path
 _ADJUSTED_EVERY_NS = 500_000_000
 
@@ -44,9 +44,10 @@ class Queries(ValueSource, Protocol):
 
 @dataclass(frozen=True)
 class Scored:
-    """The parts of a scored operation: `queries` is the source of its `variable`, `given` are those of others."""
+    """The parts of a scored operation: `queries` is the source of its `variable`, `given` are those of others. Without
+    a scorer its queries are only drawn."""
 
-    scorer: Scorer
+    scorer: Scorer | None
     variable: str
     queries: Queries
     given: Mapping[str, ValueSource] = field(default_factory=dict)
@@ -78,13 +79,13 @@ class Share:
             self._spent_ns, self._since_ns, self._cpu_ns = 0, now_ns, cpu_ns
 
     def adjust(self, spent_ns: int, cpu_ns: int) -> None:
-        """Adjust the share, after scores took `spent_ns` of the `cpu_ns` of the process; it at most doubles."""
+        """Adjust the share, after scores took `spent_ns` of the `cpu_ns` of the process; it grows fourfold at most."""
         allowed_ns = MOST_CPU * max(0, cpu_ns - spent_ns)
-        self.ratio = min(1.0, max(LEAST_SHARE, self.ratio * min(2.0, allowed_ns / max(1, spent_ns))))
+        self.ratio = min(1.0, max(LEAST_SHARE, self.ratio * min(4.0, allowed_ns / max(1, spent_ns))))
 
 
 class ScoredProgram(TemplateProgram):
-    """A program of one request, of whose replies a share is scored."""
+    """A program of one request that draws queries, and of whose replies a share is scored."""
 
     def __init__(self, context: RequestContext, request: Request, scored: Scored) -> None:
         super().__init__(context, [request], {scored.variable: scored.queries, **scored.given})
@@ -92,16 +93,19 @@ class ScoredProgram(TemplateProgram):
         self._share = Share()
 
     def client(self, slot: int, headers: bytes) -> ClientProgram | Script:
+        program, scorer = self.exchanging(headers), self._scored.scorer
+        if scorer is None:
+            return program
         random = self._context.random(f"score {slot}")
-        return ScoredClientProgram(self.exchanging(headers), self._scored, self._share, random)
+        return ScoredClientProgram(program, self._scored.queries, scorer, self._share, random)
 
 
 class ScoredClientProgram:
     """The program of one client: it draws beforehand whether the reply to a request is scored."""
 
-    def __init__(self, program: ClientProgram, scored: Scored, share: Share, random: Random) -> None:
+    def __init__(self, program: ClientProgram, queries: Queries, scorer: Scorer, share: Share, random: Random) -> None:
         (exchange,) = program.exchanges
-        self._program, self._queries, self._scorer = program, scored.queries, scored.scorer
+        self._program, self._queries, self._scorer = program, queries, scorer
         self._share, self._random = share, random
         self._judge = exchange.judge
         self._left = share.gap(random)

@@ -63,7 +63,9 @@ def lacked(missing: Sequence[Need], node: str, able: Sequence[str]) -> LackedFea
     if others:
         what += f"; nor {', '.join(f'{need.feature} ({need.where}: {need.what})' for need in others)}"
     hint = f"--distribution={able[-1]}; all that have it: {', '.join(able)}" if able else _NOWHERE
-    return LackedFeatureError(what, where=first.where, hint=hint)
+    error = LackedFeatureError(what, where=first.where, hint=hint)
+    error.able = able
+    return error
 
 
 def unknown_to(challenge: Challenge, distribution: str, version: str) -> tuple[list[LackedFeatureError], list[str]]:

@@ -15,7 +15,7 @@ from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Comparison, Side
 from esbench.measure.histogram import Counts, encode
 from esbench.record.answers import APPROXIMATE, Line, NotAsked, RequestAnswer
-from esbench.record.model import Check, RaceRecord, Throughput, Window
+from esbench.record.model import Check, RaceRecord, ScoreFigures, Throughput, Window
 from esbench.record.series import SecondLine
 
 _CLUSTER = golden_race().clusters["default"]
@@ -81,6 +81,11 @@ def _in_turns(
 
 def _bulk(contender: list[dict[str, Any]], **more: Any) -> Comparison:
     return _in_turns("bulk", docs_per_s(scaled(20000)), contender, **more)
+
+
+def _scored(per_s: float, recall: float) -> list[dict[str, Any]]:
+    scores = ScoreFigures("recall@10", 100, 50, 0.5, recall, 0.8, 0.1)
+    return [{**each, "scores": scores} for each in docs_per_s(scaled(per_s))]
 
 
 def _paced(baseline: list[dict[str, Any]], contender: list[dict[str, Any]], **more: Any) -> Comparison:
@@ -245,6 +250,7 @@ COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
     "other-hosts": lambda: _by(1.3, baseline=_cluster("10.0.0.1:9200"), contender=_cluster("10.0.0.2:9200")),
     "other-documents": _other_documents,
     "more-errors": lambda: _bulk([{**each, "errors": 4} for each in docs_per_s(scaled(24000))]),
+    "lower-scores": lambda: _in_turns("bulk", _scored(20000, 0.97), _scored(24000, 0.91)),
     "answers-differ": lambda: _answered(_count(2), _count(3)),
     "recall-unknown": lambda: _answered([NotAsked(CLOSED, APPROXIMATE)], _count(3)),
 }

@@ -237,7 +237,7 @@ def _check_comparison(flags: Mapping[str, Any]) -> None:
     for text in flags["fail_on"]:
         parse_condition(text)
     checked_keys(flags["allow"])
-    for flag in ("min_effect", "max_error_rise"):
+    for flag in ("min_effect", "max_error_rise", "min_recall_effect"):
         if flags[flag] is not None:
             parse_ratio(flags[flag], f"--{flag.replace('_', '-')}")
 

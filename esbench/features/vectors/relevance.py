@@ -170,28 +170,28 @@ def read_judgements(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
-def scored(context: TaskContext, template: RequestTemplate, measure: str) -> Scored:
-    """Return what scores the replies to a request that draws $[[query]] from the task's `queries`.
+def scored(context: TaskContext, template: RequestTemplate) -> Scored:
+    """Return what draws $[[query]] from the `queries` of a task, and scores replies by its `judgements`.
 
-    Queries without judgements are not asked. Raises TrackError for files that do not fit one another.
+    Without a `score` all queries are drawn, with one those that have judgements. Raises TrackError for a request that
+    draws no query, and for files that do not fit one another.
     """
-    name = measure_of(measure, context.where)
     places = Layout(template.slots).fields.get(QUERY)
     if places is None:
-        what = f'"score" needs a request that draws a query: it has no $[[{QUERY}]]'
+        what = f"the request draws no query: it has no $[[{QUERY}]]"
         raise TrackError(what, where=context.where, hint=f'"query": "$[[{QUERY}]]" in its body')
-    queries, judgements = (_file(context, name) for name in ("queries", "judgements"))
-    judged = read_judgements(judgements.path)
-    asked = [(query, value) for query, value in read_queries(queries.path) if query in judged]
+    asked, scorer = list(read_queries(_file(context, "queries").path)), None
+    if (measure := context.params.get("score")) is not None:
+        name = measure_of(str(measure), context.where)
+        judged = read_judgements(_file(context, "judgements").path)
+        asked = [(query, value) for query, value in asked if query in judged]
+        scorer = Judged(name, [judged[query] for query, _ in asked])
     if not asked:
-        raise TrackError(
-            f"no query of {queries.path.name} is judged in {judgements.path.name}",
-            where=context.where,
-            hint="queries have the same ids in both files",
-        )
+        names = [_file(context, name).path.name for name in ("queries", *(["judgements"] if scorer else []))]
+        what = f"there is no query in {' that is judged in '.join(names)}"
+        raise TrackError(what, where=context.where, hint="judgements have the ids of the queries")
     encoded = [tuple(encode(value, encoding) for _, encoding in places) for _, value in asked]
-    source = CorpusQueries(encoded, context.random(QUERY))
-    return Scored(Judged(name, [judged[query] for query, _ in asked]), QUERY, source)
+    return Scored(scorer, QUERY, CorpusQueries(encoded, context.random(QUERY)))
 
 
 def _file(context: TaskContext, name: str) -> TrackFile:

@@ -24,10 +24,10 @@ from races import golden_race, task_of, with_task
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, RowVerdict, Side
-from esbench.comparison.reasons import FEW_IN_TAIL, MISSING, MORE_ROUNDS, NO_TURNS, ONE_RACE
+from esbench.comparison.reasons import FEW_IN_TAIL, LOWER_SCORES, MISSING, MORE_ROUNDS, NO_TURNS, ONE_RACE
 from esbench.comparison.stats import rounds_to_settle
 from esbench.measure.histogram import Counts, encode
-from esbench.record.model import Check, RaceRecord, Session, Throughput, Window
+from esbench.record.model import Check, RaceRecord, ScoreFigures, Session, Throughput, Window
 from esbench.record.series import SecondLine
 
 WITH_SECONDS = CompareOptions(seconds=seconds_of)
@@ -321,6 +321,27 @@ def test_a_gain_with_more_errors_is_none() -> None:
     lenient = replace(WITH_SECONDS, max_error_rise_ratio=0.02)
     pair = sides(docs_per_s(scaled(20000)), failing, "bulk", lenient)
     assert verdict_of(pair, "Mean throughput", "bulk").reason.v1 == "faster"
+
+
+def test_a_gain_with_lower_recall_is_none() -> None:
+    """0.5 points lower is as good; a side that is slower and finds less is slower."""
+
+    def speeds(per_s: float, recall: float) -> list[dict[str, Any]]:
+        scores = ScoreFigures("recall@10", 100, 50, 0.5, recall, 0.8, 0.1)
+        return [{**each, "scores": scores} for each in docs_per_s(scaled(per_s))]
+
+    def judged(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], **options: Any) -> RowVerdict:
+        pair = sides(ours, theirs, "bulk", replace(WITH_SECONDS, **options))
+        return verdict_of(pair, "Mean throughput", "bulk")
+
+    verdict = judged(speeds(20000, 0.97), speeds(24000, 0.91))
+    assert (verdict.reason, verdict.note) == (LOWER_SCORES, "faster, but recall@10 is 0.910 against 0.970")
+    assert judged(speeds(24000, 0.91), speeds(20000, 0.97)).note == "slower, but recall@10 is 0.970 against 0.910"
+    assert judged(speeds(20000, 0.97), speeds(24000, 0.966)).word == "faster"
+    assert judged(speeds(20000, 0.91), speeds(24000, 0.97)).word == "faster"
+    assert judged(speeds(24000, 0.97), speeds(20000, 0.91)).word == "slower"
+    assert judged(speeds(20000, 0.97), speeds(24000, 0.91), min_score_effect=0.1).word == "faster"
+    assert judged(speeds(20000, 0.97), docs_per_s(scaled(24000))).word == "faster"  # unknown on one side
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,12 @@ from esbench.operations.base import MEASURED, ON_NO_SERVERLESS, Traits, kind_of
 OPERATIONS = TrackOperationTypes(builtin_operations())
 ROOT = Path(__file__).parents[3]
 MEASURED_TYPES = """
-    bulk close-point-in-time composite composite-agg delete delete-async-search downsample esql esql-profile field-caps
-    get get-async-search http-requests index msearch node-stats open-point-in-time paginated-search raw-request
+    bulk bulk-vector-data-set close-point-in-time composite composite-agg delete delete-async-search downsample
+    esql esql-profile field-caps get get-async-search http-requests index knn-search msearch node-stats
+    open-point-in-time paginated-search raw-request
     read-after-write recorded-requests reindex
     run-until scroll-search search sql submit-async-search wait-for-current-snapshots-create wait-for-recovery
-    terms-enum wait-for-snapshot-create
+    terms-enum vector-search wait-for-snapshot-create
 """
 IN_COMPOSITES = """
     close-point-in-time composite composite-agg delete-async-search esql field-caps get get-async-search
@@ -33,14 +34,15 @@ IN_COMPOSITES = """
     terms-enum
 """
 LOAD = """
-    bulk close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps get get-async-search
-    http-requests index msearch node-stats open-point-in-time paginated-search read-after-write recorded-requests
-    scroll-search search sql submit-async-search terms-enum
+    bulk bulk-vector-data-set close-point-in-time composite-agg delete delete-async-search esql esql-profile field-caps
+    get get-async-search http-requests index knn-search msearch node-stats
+    open-point-in-time paginated-search read-after-write recorded-requests
+    scroll-search search sql submit-async-search terms-enum vector-search
 """
 READING = """
-    close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search msearch
-    node-stats open-point-in-time paginated-search recorded-requests scroll-search search sql submit-async-search
-    terms-enum
+    close-point-in-time composite-agg delete-async-search esql esql-profile field-caps get get-async-search knn-search
+    msearch node-stats open-point-in-time paginated-search recorded-requests scroll-search search sql
+    submit-async-search terms-enum vector-search
 """
 # Everything that is said of any type, by what is said.
 STATED: dict[tuple[str, object], str] = {
