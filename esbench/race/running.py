@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import EsbenchError, RecordError
 from esbench.events.listeners import Listener, Listeners
 from esbench.events.progress import Progress
@@ -139,7 +140,10 @@ class BegunRace:
         """Context manager: the documents are prepared, the target has started, and telemetry watches it."""
         recording, cluster, pace = self.recording, self._cluster, self.hook.pace
         with pace.turn():
-            target, stock = self._prepare()
+            documents = self._documents()
+        target = self._cluster.start(recording)  # all sides at once
+        with pace.turn():
+            stock = self._begun(documents)
         pace.watch({} if self.hook.node else cluster.pids)  # a node that all sides share tells nothing of one
         pids = self._coordinator.pids
         watched = WatchedRace(recording, self._raced.track, self.audience, self._clock, pids)
@@ -155,26 +159,29 @@ class BegunRace:
         cluster, coordinator = self._cluster, self._coordinator
         return PreparedRace(self._options, cluster, target, stock, coordinator, self._folder, self._progress)
 
-    def _prepare(self) -> tuple[Target, Stock]:
-        """Prepare the documents, start the cluster, and return what the load workers need of both.
+    def _documents(self) -> tuple[PreparedDocuments, ...]:
+        """Prepare the documents, and return them. The record of a race that cannot is not kept."""
+        try:
+            documents = self._raced.prepare_documents()
+            self._cluster.prepare(documents)
+        except EsbenchError:
+            self.recording.withdraw()
+            raise
+        return documents
+
+    def _begun(self, documents: tuple[PreparedDocuments, ...]) -> Stock:
+        """Begin the record, and return what load workers need of the documents.
 
         Raises an EsbenchError for an operation that the cluster lacks.
         """
         raced, recording = self._raced, self.recording
-        try:
-            documents = raced.prepare_documents()
-            self._cluster.prepare(documents)
-        except EsbenchError:
-            recording.withdraw()
-            raise
-        target = self._cluster.start(recording)
         recording.begin(self._cluster.facts(), [corpus_facts(part) for part in documents])
         count_what_is_there(raced, self._cluster, self._coordinator)
         stock = raced.stock(documents)
         for warning in too_fast(self._options, raced.challenge, stock, recording.record.host_class):
             self._progress.warn(warning)
             recording.warn(warning)
-        return target, stock
+        return stock
 
     @property
     def record(self) -> RaceRecord:

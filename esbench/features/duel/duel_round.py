@@ -1,7 +1,7 @@
 """A round: the races of all sides at once. Each has its own thread, cluster, workers and record.
 
-What a side does alone (start a node, load what is prepared, steps without load) is done in turn, one side after the
-other; a step with load begins on all sides at the same moment, and load goes from side to side in slices
+Nodes boot at the same time. What else a side does alone (prepare documents, steps without load) is done in turn, one
+side after the other; a step with load begins on all sides at the same moment, and load goes from side to side in slices
 (measure.slices). A round is over as soon as one side has failed or is cancelled: the others end as cancelled.
 """
 
