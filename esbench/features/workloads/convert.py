@@ -50,6 +50,9 @@ class Note:
         return f"{self.file}:{self.line}: {self.text}"
 
 
+_LINK = "it leads to a file outside of the workload and of the folders beside it: copy that into the track"
+
+
 @dataclass(frozen=True)
 class Conversion:
     """A converted workload: `left_out` has no equivalent and is not in the track, `changed` is another one."""
@@ -75,7 +78,7 @@ class _Conversion:
         self._files = files
         self._templates: dict[Path, WorkloadTemplate] = {}
         self._copied: set[Path] = set()  # of folders beside the workload
-        self._left_out: set[Note] = set()
+        self._left_out = {Note(files.name(path), 1, _LINK) for path in files.outside()}
         self._changed: set[Note] = set()
         self._code = {path: self._converted_code(path) for path in files.own() if path.suffix == ".py"}
         self._known = known.union(*(code.runners for code in self._code.values() if code is not None))

@@ -30,6 +30,13 @@ class WorkloadFiles:
 
     def own(self) -> Iterator[Path]:
         """Yield all files of the workload, but those of version control and of Python's compiler; sorted."""
+        return filter(self.may_read, self._found())
+
+    def outside(self) -> Iterator[Path]:
+        """Yield the links of the workload to files that it may not read."""
+        return (path for path in self._found() if not self.may_read(path))
+
+    def _found(self) -> Iterator[Path]:
         for parent, folders, names in os.walk(self.root):
             folders[:] = sorted(name for name in folders if not _LEFT_BEHIND.fullmatch(name))
             yield from (Path(parent, name) for name in sorted(names) if not _LEFT_BEHIND.fullmatch(name))

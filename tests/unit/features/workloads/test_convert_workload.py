@@ -404,3 +404,13 @@ def test_nothing_further_away_is_read(workloads: Workloads, pattern: str) -> Non
 def test_a_workload_is_named_where_a_track_is_wanted(workloads: Workloads, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["info", f"--track-path={workloads.folder}"]) == 2
     assert "esbench convert-workload" in capsys.readouterr().err
+
+
+def test_a_link_to_a_file_elsewhere_is_left_out_and_named(workloads: Workloads, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.json").write_text("a secret")
+    (workloads.folder / "link.json").symlink_to(tmp_path / "elsewhere.json")
+    (workloads.folder / "shared.json").symlink_to(workloads.folder.parent / "common" / "delete.json")
+    (note,) = workloads.convert()
+    assert note.startswith("link.json:1: it leads to a file outside")
+    assert not (workloads.out / "link.json").exists()
+    assert (workloads.out / "shared.json").read_text() == BESIDE["common/delete.json"]
