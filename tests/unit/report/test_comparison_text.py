@@ -51,7 +51,7 @@ def test_the_line_says_how_many_rows_could_be_judged_and_names_no_procedure() ->
     assert "7 of 8 rows could be judged" in text(rounds(1.0))
     assert "Benjamini" not in text(rounds(1.0))
     assert "none of 8 rows could be judged" in text(rounds(1.0, ALONE))
-    assert "look 3: verdicts are stricter" in text(rounds(1.0, looks=3))
+    assert "3 looks: verdicts are stricter" in text(rounds(1.0, looks=3))
 
 
 def test_a_history_is_named_where_verdicts_stand_on_it() -> None:
