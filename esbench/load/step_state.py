@@ -11,6 +11,7 @@ from esbench.load.checks import incomplete
 from esbench.load.health import Watch
 from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import Tick
+from esbench.load.task_results import task_result
 from esbench.measure.slices import WholeTime
 from esbench.measure.tally import Second
 from esbench.model import ANY_TASK, Step
@@ -118,6 +119,6 @@ class RunningStep:
                 self._observe(name, second)
             missing = [incomplete(self._missing[name])] if name in self._missing else []
             health = self.watch.health(measurements.workers, *measurements.window_ns)
-            result = measurements.result(health, missing)
+            result = task_result(measurements, health, missing)
             results.append(replace(result, checks=(*result.checks, *checks)))
         return tuple(results)

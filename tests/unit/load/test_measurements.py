@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from esbench.load.measurements import TaskMeasurements, params_digest
+from esbench.load.measurements import TaskMeasurements
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.load.recorder import Recorder
+from esbench.load.task_results import params_digest, task_result
 from esbench.measure.histogram import Counts, decode
 from esbench.measure.slices import SlicedTime, WholeTime
 from esbench.measure.tally import Second
@@ -94,7 +95,7 @@ def measure(task: Task, *shares: Share, unsent: int = 0, end_s: float | None = N
         measurements.end(number, share.ended(unsent if number == 0 else 0, end_s))
     assert measurements.ended
     list(measurements.flush())
-    return measurements.result(WorkerHealth())
+    return task_result(measurements, WorkerHealth())
 
 
 def steady(share: Share, rate: float, until: float, service: float = 0.01, start: float = 0.0) -> None:
@@ -782,7 +783,7 @@ def after_waiting(a_task: Task, *starts_s: float | None) -> TaskResult:
     for number, start_s in enumerate(starts_s):
         begun_ns = None if start_s is None else at(start_s)
         measurements.end(number, TaskEnd("a-task", begun_ns, at(9), 0, None, None))
-    return measurements.result(WorkerHealth())
+    return task_result(measurements, WorkerHealth())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from track_files import load, write_track
 
 from esbench.errors import EsbenchError
-from esbench.load.measurements import params_digest
+from esbench.load.task_results import params_digest
 from esbench.model import ANY_TASK, Schedule, Stage, Step, Task
 from esbench.units import PERCENT, Rate
 
