@@ -14,7 +14,7 @@ from esbench.operations.replies import judge_search, needing, sampling_took
 from esbench.operations.search import DATA, QUERY, SCORED, TARGET, target, with_scores
 from esbench.requests.programs import Program, Request, template_of
 
-KNN = Feature("knn searches", (8, 0), (1, 0), node="knn-query")
+KNN = Feature("knn searches", (8, 4), (1, 0), node="knn-query")
 METRIC = Parameter("cosine, dot_product, max_inner_product, l2_norm or hamming; as the mapping of the field says")
 FIELD = Parameter("the field of the vectors", required=True)
 

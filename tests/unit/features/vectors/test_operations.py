@@ -120,6 +120,7 @@ def test_wrong_parameters_are_said(kind: str, params: dict[str, Any], said: str)
     assert said in str(raised.value)
 
 
-def test_a_server_without_knn_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [(7, 17), (8, 3)])
+def test_a_server_without_knn_is_refused(tmp_path: Path, version: tuple[int, int]) -> None:
     with pytest.raises(TrackError, match="knn"):
-        asked(tmp_path, "knn-search", FULL, Dialect("elasticsearch", (7, 17)))
+        asked(tmp_path, "knn-search", FULL, Dialect("elasticsearch", version))
