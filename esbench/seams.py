@@ -16,6 +16,7 @@ needed. `python -m esbench.seams` prints each name of this page with its methods
     a protocol in which load is sent             Sender              SENDERS of tables.py, by `Target.kind`
     another place to send load from              Launcher            LAUNCHERS of tables.py
     a further result in race.json                Part                PARTS of record/parts.py
+    a verdict on several tasks together          a function          OF_TASKS of comparison/parts.py
     a page with charts                           a function          PAGES of tables.py
     a format of tables                           a function          FORMATS of report/render.py
 

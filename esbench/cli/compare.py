@@ -90,6 +90,13 @@ _COLUMNS_OF_FILES = 100  # of text that is not printed on a terminal
     help="Do not call a side faster if the recall, or another score, of its replies is lower by more, in points.",
 )
 @of_verdicts(
+    "--recall",
+    "recalls",
+    metavar="RATIOS",
+    default="0.9,0.95,0.99",
+    help="Compare sweeps of vector searches at these recalls.",
+)
+@of_verdicts(
     "--fail-on",
     multiple=True,
     metavar="CONDITION",
@@ -143,6 +150,7 @@ class AskedComparison:
     min_effect: str | None
     max_error_rise: str
     min_recall_effect: str
+    recalls: str
     fail_on: tuple[str, ...]
     every_figure: bool | None
     rows: str | None
@@ -185,6 +193,7 @@ class AskedComparison:
             min_effect=self.min_effect,
             max_error_rise=self.max_error_rise,
             min_recall_effect=self.min_recall_effect,
+            recalls=self.recalls,
         )
         if self.html is not None:  # files before the print, whose reader may go away
             write_text(self.html, load(PAGES["comparison"])(compared, _seconds_under(home)), "--html")
@@ -277,12 +286,13 @@ def compare_stored(
     min_effect: str | None = None,
     max_error_rise: str = "0.1%",
     min_recall_effect: str = "0.5%",
+    recalls: str = "0.9,0.95,0.99",
 ) -> Comparison:
     """Compare sides that are stored under a home; each side is text as a user types it.
 
     Without `contenders`: the other sides of the baseline's session. `allow`: keys that may differ, as typed.
     `min_effect`, `max_error_rise` and `min_recall_effect` are ratios as text, "5%" or "0.05"; `min_effect` None: each
-    metric's default.
+    metric's default. `recalls` are ratios with commas between them.
     Raises UsageError for a wrong value or a side that names no race, RecordError for a damaged record.
     """
     from esbench.comparison.comparability import checked_keys
@@ -308,6 +318,7 @@ def compare_stored(
         ),
         max_error_rise_ratio=parse_ratio(max_error_rise, "--max-error-rise"),
         min_score_effect=parse_ratio(min_recall_effect, "--min-recall-effect"),
+        recalls=parse_recalls(recalls),
         allow=allowed,
         looks=sides.looks((ours, *theirs)),
         seconds=_seconds_under(home),
@@ -316,6 +327,13 @@ def compare_stored(
         notices=(*sides.notices((ours, *theirs)), *unread),
     )
     return compare_sides(ours, theirs, options)
+
+
+def parse_recalls(text: str) -> tuple[float, ...]:
+    """Return the ratios of `--recall`, as typed, each once. UsageError for other text."""
+    from esbench.units import parse_ratio
+
+    return tuple(sorted({parse_ratio(each, "--recall") for each in text.split(",")}))
 
 
 def _seconds_under(home: Path) -> Callable[[RaceRecord], Iterable[SecondLine]]:

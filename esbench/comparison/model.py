@@ -39,7 +39,8 @@ class CompareOptions:
 
     `min_effect_ratio`: a smaller change counts as the same (None: 0.05; 0.1 from p99 up, and everywhere for sides
     that have fresh nodes in each round that holds both). `max_error_rise_ratio`: the rise of the error rate above
-    which a gain is not called one; `min_score_effect`: the fall of the score of replies above which it is not.
+    which a gain is not called one; `min_score_effect`: the fall of the score of replies above which it is not;
+    `recalls`: those at which sweeps are compared.
     `allow`: keys that may differ. `looks`: the number of times that the result was looked at before more rounds were
     raced, or is planned to be, this look included; `decided`: the rows that were settled at an earlier one, which are
     tested beside these. `seconds` returns a race's seconds, `answers` what
@@ -50,6 +51,7 @@ class CompareOptions:
     min_effect_ratio: float | None = None
     max_error_rise_ratio: float = 0.001
     min_score_effect: float = 0.005
+    recalls: tuple[float, ...] = (0.9, 0.95, 0.99)
     allow: tuple[str, ...] = ()
     looks: int = 1
     decided: int = 0

@@ -1,4 +1,7 @@
-"""Comparisons of races with a part of a feature (record.parts): what it was asked for, and the rows of its results."""
+"""Comparisons of races with a part of a feature (record.parts): what it was asked for, and the rows of its results.
+
+Rows that several tasks have together need no part: those of OF_TASKS.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from esbench.comparison.comparability import Fact
     from esbench.comparison.effects import Design
     from esbench.comparison.rows import CandidateRow
+
+# What compares results that several tasks of any race have together: functions as `JudgedPart.rows`.
+OF_TASKS = ("esbench.features.vectors.at_recall:rows_at_recall",)
 
 
 class JudgedPart(Protocol):
@@ -61,6 +67,7 @@ def facts_of_parts(record: RaceRecord) -> dict[str, Fact]:
 def rows_of_parts(
     design: Design, differences: Sequence[Difference], options: CompareOptions
 ) -> tuple[CandidateRow, ...]:
-    """Return the rows of the results of parts that all races of both sides have."""
+    """Return the rows of the results of parts, and of several tasks together, that all races of both sides have."""
     (first, *_) = design.races
-    return tuple(row for judged in _judged(first.record) for row in judged.rows(design, differences, options))
+    found = [*(judged.rows for judged in _judged(first.record)), *filter(None, map(attribute_at, OF_TASKS))]
+    return tuple(row for rows in found for row in rows(design, differences, options))

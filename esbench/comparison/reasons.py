@@ -258,6 +258,14 @@ NO_CAPACITY = Reason(
     "!",
     is_fault=True,
 )
+NO_EQUAL_RECALL = Reason(
+    "no-equal-recall",
+    NOT_JUDGED,
+    "no recall is reached by both sides",
+    "more candidates on the side that finds less, or fewer on the other; `--recall` asks for other recalls",
+    "!",
+    is_fault=True,
+)
 NOT_COMPARABLE = Reason(
     "not-comparable",
     NOT_JUDGED,
@@ -324,6 +332,6 @@ REASONS = (
     *(each.of_these_clusters for each in _WITH_BASIS if each not in (RATE_FASTER, RATE_SLOWER)),
     *(TREND, FEW_ROUNDS, ONE_RACE, NO_TURNS, BUSY_BESIDE, OVERLAP),
     *(FEW_REQUESTS, FEW_IN_TAIL, SHORT_RACES, SHORT_FOR_TAIL, SHORT_SLICES, DRIVER_LIMIT),
-    *(CHECK, RATE_MISSED, MISSING, NO_VALUE, NO_SECONDS, OTHER_LOOP, NO_CAPACITY),
+    *(CHECK, RATE_MISSED, MISSING, NO_VALUE, NO_SECONDS, OTHER_LOOP, NO_CAPACITY, NO_EQUAL_RECALL),
     *(NOT_COMPARABLE, OTHER_HOSTS, OTHER_DOCUMENTS, MORE_ERRORS, LOWER_SCORES, ANSWERS_DIFFER, RECALL_UNKNOWN),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from races import golden_race, with_task
+from races import golden_race, task_of, with_task
 
 from esbench.comparison.model import Pair, Row, Side
 from esbench.measure.histogram import Counts, encode
-from esbench.record.model import RaceRecord, Session, TaskResult, Throughput
+from esbench.record.model import RaceRecord, ScoreFigures, Session, TaskResult, Throughput
 from esbench.record.series import SecondLine
 
 OPEN = "get-by-id-open"
@@ -45,6 +46,27 @@ def latencies(values: Sequence[float], **more: Any) -> list[dict[str, Any]]:
 
 def scaled(level: float) -> list[float]:
     return [level * factor for factor in LEVEL]
+
+
+def sweep(name: str, points: Sequence[tuple[float, float]], places: Sequence[int], levels: Sequence[float]) -> Side:
+    """Races of a session that searched vectors with 10, 20, 30 ... candidates, each with a point: recall and
+    throughput, which each race has times one of `levels`."""
+    whole = side(name, "get-by-id", [{}] * len(places), places)
+    records = []
+    for record, level in zip(whole.records, levels, strict=True):
+        of = replace(task_of(record, "get-by-id"), checks=())
+        tasks = tuple(
+            replace(
+                of,
+                name=f"candidates-{10 * number}",
+                step=number,
+                throughput=Throughput("ops", per_s * level),
+                scores=ScoreFigures("recall@10", 100, 50, 0.5, recall, recall, recall),
+            )
+            for number, (recall, per_s) in enumerate(points, 1)
+        )
+        records.append(replace(record, tasks=tasks))
+    return replace(whole, records=tuple(records))
 
 
 def row_of(pair: Pair, metric: str, task: str) -> Row:

@@ -7,7 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compared_sides import ALONE, OPEN, TURNS, docs_per_s, latencies, line, scaled, seconds_of, side, usable
+from compared_sides import (
+    ALONE,
+    LEVEL,
+    OPEN,
+    TURNS,
+    docs_per_s,
+    latencies,
+    line,
+    scaled,
+    seconds_of,
+    side,
+    sweep,
+    usable,
+)
 from races import golden_race, kept_search, search_of, task_of, with_search, with_task
 from sliced_sides import CLOSED, LENGTH_S, NOISE, Drawn, Level, flat, long_requests, rounds
 
@@ -175,6 +188,11 @@ def searches() -> Comparison:
     return compare(of("baseline"), [replace(theirs, records=records)], CompareOptions(seconds=seconds_of))
 
 
+def _swept(ours: Sequence[tuple[float, float]], theirs: Sequence[tuple[float, float]]) -> Comparison:
+    sides = (sweep(name, points, TURNS[name], LEVEL) for name, points in zip(TURNS, (ours, theirs), strict=True))
+    return compare(next(sides), list(sides), CompareOptions(seconds=seconds_of))
+
+
 def _answered(ours: Sequence[Line], theirs: Sequence[Line]) -> Comparison:
     lines = {"baseline": ours, "contender": theirs}
     sides = [_only(side(name, CLOSED, [{}] * 4, TURNS[name]), CLOSED) for name in lines]
@@ -246,6 +264,7 @@ COMPARISONS: Mapping[str, Callable[[], Comparison]] = {
         allow=("loop", "target rate", "schedule"),
     ),
     "no-capacity": searches,
+    "no-equal-recall": lambda: _swept([(0.93, 2000), (0.99, 900)], [(0.71, 3000), (0.86, 1400)]),
     "not-comparable": lambda: _bulk(docs_per_s(scaled(24000)), host_class="4 cores"),
     "other-hosts": lambda: _by(1.3, baseline=_cluster("10.0.0.1:9200"), contender=_cluster("10.0.0.2:9200")),
     "other-documents": _other_documents,

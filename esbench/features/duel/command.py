@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from esbench.cli.command import EsbenchCommand, with_options
-from esbench.cli.compare import compare
+from esbench.cli.compare import compare, parse_recalls
 from esbench.cli.completion import RaceNames
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of, progress_options
@@ -240,6 +240,7 @@ def _check_comparison(flags: Mapping[str, Any]) -> None:
     for flag in ("min_effect", "max_error_rise", "min_recall_effect"):
         if flags[flag] is not None:
             parse_ratio(flags[flag], f"--{flag.replace('_', '-')}")
+    parse_recalls(flags["recalls"])
 
 
 def _names(contenders: int) -> list[str]:

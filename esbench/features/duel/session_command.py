@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from esbench.features.capacity.probe_steps import ProbeSteps
 
 MIN_EFFECT, MOST_SESSIONS = 0.10, 100
-_OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "min_recall_effect", "fail_on", "every_figure")
+_OF_COMPARISONS = ("allow", "min_effect", "max_error_rise", "min_recall_effect", "recalls", "fail_on", "every_figure")
 _ONE_SIDE = "there is nothing to compare: the session has one side"
 _GIVEN = ParameterSource.COMMANDLINE
 _PACING = {

@@ -16,6 +16,7 @@ V1 = {
     *("faster", "slower", "same", "~", "! errors", "!", "answers differ", "recall unknown", "few events", "too short"),
     *("within-race only", "session-only", "few rounds", "these nodes", "busy beside", "overlap", "slices too short"),
     "driver lag",
+    "! scores",
 }
 
 
