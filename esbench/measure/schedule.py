@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from esbench.model import Schedule, Task
+from esbench.model import Schedule, Step, Task
 from esbench.tables import Registry
 from esbench.units import Rate
 
@@ -170,6 +170,17 @@ def length_s(task: Task) -> float | None:
     """Return the length of a task in s, its warmup and ramp-down included; None for a task without an end by time."""
     period_s = measured_period_s(task)
     return None if period_s is None else (task.warmup_time_s or 0.0) + period_s + task.schedule.ramp_down_s
+
+
+def recorded_s(step: Step) -> float:
+    """Return the length of the step's longest recording; 0 without one."""
+    return max((recorded.last_s for task in step.tasks if (recorded := task.schedule.recorded)), default=0.0)
+
+
+def parts(step: Step, task: Task) -> int:
+    """Return in how many rounds a recorded task of a step sends all of it."""
+    length = length_s(task)
+    return max(1, math.ceil(recorded_s(step) / length)) if length else 1
 
 
 def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:

@@ -30,8 +30,8 @@ LEAST_S, LEAST_ON_FRESH_NODES_S = 20.0, 40.0  # of a task on each side: later mo
 
 @dataclass(frozen=True)
 class TaskPacing:
-    """The pacing that the pilot of a task has found: the length of its slices, the gap after each, and the seconds of
-    each side."""
+    """The pacing of a task that its pilot has found, or that a recording is divided by: the length of its slices, the
+    gap after each, and the seconds of each side."""
 
     task: str
     slice_s: float
@@ -62,8 +62,8 @@ class Pacing:
     `slice_s`: the length of a slice; None: 1 s, and 2 s in a step that writes documents. `gap_s` follows each slice;
     None: 50 ms, and 1 s in a step of bulks. `task_time_s`: the time of a task, all sides together; None: as the
     track says, but `least_s` a side at least. `warmup`: cut (by the comparison, where the ratio is steady) or track (as
-    long as the track says). `own_nodes`: each side has its own nodes, even if one could hold both. `tasks`: what a
-    pilot has found for single ones, in place of what stands above. `settled`: the tasks that are raced no more.
+    long as the track says). `own_nodes`: each side has its own nodes, even if one could hold both. `tasks`: what holds
+    for single ones, in place of what stands above. `settled`: the tasks that are raced no more.
     """
 
     slice_s: float | None = None
@@ -85,7 +85,7 @@ class Pacing:
             raise ValueError(f'"{self.warmup}" is not a kind of warmup')
 
     def of(self, task: str) -> TaskPacing | None:
-        """Return what a pilot has found for a task, by name; None without one."""
+        """Return what holds for a single task, by name; None without that."""
         return next((each for each in self.tasks if each.task == task), None)
 
 

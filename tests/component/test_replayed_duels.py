@@ -34,12 +34,14 @@ def make_index(server: NullServer) -> None:
 
 
 def log_of(folder: Path) -> Path:
-    """80 searches, 20 in each of 4 seconds."""
+    """80 searches, 20 in each of 4 seconds, and one of another shape in the first."""
     log = folder / "queries.log"
     lines = []
     for number in range(80):
         fields = json.loads(own(f"/books/_search?n={number}", body={"query": {"match_all": {}}}))
         lines.append(json.dumps({**fields, "@timestamp": f"2026-11-28T09:00:{number / 20 + 0.02:09.6f}Z"}))
+    rare = json.loads(own("/books/_search", body={"query": {"term": {"title": "x"}}}))
+    lines.insert(10, json.dumps({**rare, "@timestamp": "2026-11-28T09:00:00.500000Z"}))
     log.write_text("\n".join(lines) + "\n")
     return log
 
@@ -66,8 +68,10 @@ def test_each_round_sends_its_part_to_both_sides_and_goes_on_when_resumed(
     session = SessionStore(home).load("last")
     assert run(["duel", f"--resume={session.id}", *SHORT[-1:], "--rounds=3"]) == 0
     assert [sorted(numbers(side)) for side in sides] == [sorted([*range(80), *range(40)])] * 2, "and begins again"
+    capsys.readouterr()
+    assert run(["compare", session.id, "--all"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "40 searches of a round had been sent in an earlier one" in shown
+    assert "41 searches of a round had been sent in an earlier one" in shown
     assert "% of the searches were due in the first 100 ms of a slice" in shown
 
 
@@ -100,3 +104,14 @@ def test_a_log_is_the_track_of_a_session_that_begins(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert said in error
+
+
+def test_a_planned_duel_of_a_log_foretells_its_parts(
+    sides: tuple[NullServer, NullServer], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in sides:
+        make_index(side)
+    assert run(["duel", f"--replay={log_of(tmp_path)}", *sides_of(sides), *SHORT, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "all 4 s of it in each round" in shown
+    assert "round 1 refines it" not in shown, "a log has no pilot"

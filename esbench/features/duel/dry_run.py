@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from esbench.cli.dry_run import DryRun, least_step_s, race_facts, race_s
 from esbench.features.duel.planner import Terms, forecast_of
+from esbench.features.duel.recorded_parts import parts_text
 from esbench.features.duel.slices import may_be_planned, shaped, slicing
 from esbench.units import format_duration
 
 if TYPE_CHECKING:
     from esbench.events.progress import Progress
+    from esbench.features.duel.forecast import Forecast
     from esbench.model import Challenge, Step
     from esbench.race.hook import Hook
     from esbench.race.options import RaceOptions
@@ -60,6 +62,8 @@ class DryRunAtOnce(DryRun):
     def facts(self) -> Iterator[tuple[str, str]]:
         raced, pacing = [made.raced for made in self.plans.values()], self._pacing
         yield "At once", f"{len(raced)} sides{_slices(raced[0], pacing)}"
+        if text := parts_text(raced[0].challenge):
+            yield "Log", text
         if self._terms is not None:
             yield from self._plan(self._terms, raced[0].challenge)
             return
@@ -70,12 +74,18 @@ class DryRunAtOnce(DryRun):
     def _plan(self, terms: Terms, challenge: Challenge) -> Iterator[tuple[str, str]]:
         """Yield the plan as far as it is known, and what would settle the rest."""
         forecast = forecast_of(challenge, terms, others_s(challenge, self._pacing, terms.sides))
-        yield "Plan", f"{forecast.text}, if rounds differ by {100 * terms.luck:.2g} %; round 1 refines it"
+        yield "Plan", foretold(forecast, challenge, terms)
         if remedies := "; ".join(forecast.remedies()):
             yield "For the rest", remedies
 
     def facts_of(self, side: str) -> Iterator[tuple[str, str]]:
         return race_facts(self.sides[side], self.plans[side])
+
+
+def foretold(forecast: Forecast, challenge: Challenge, terms: Terms) -> str:
+    """Return the plan before a session begins, and on what it rests."""
+    refined = "; round 1 refines it" if any(map(may_be_planned, challenge.steps)) else ""
+    return f"{forecast.text}, if rounds differ by {100 * terms.luck:.2g} %{refined}"
 
 
 def _rounds(session: RaceSession, round_s: float) -> str:

@@ -129,7 +129,8 @@ class DuelPlanner:
     def after(self, session: RaceSession) -> RaceSession:
         """Return a session as it goes on after the rounds that it has."""
         if session.rounds_done == 1 and self._plans and session.pacing is not None:
-            pacing = replace(session.pacing, tasks=paced(self._plans))
+            unplanned = (task for task in session.pacing.tasks if task.task not in self._plans)
+            pacing = replace(session.pacing, tasks=(*unplanned, *paced(self._plans)))
             session = replace(session, pacing=pacing, pilots_s=round(self._pilots_s, 3))
             self._tell(session)
             self._plans = {}

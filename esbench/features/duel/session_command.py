@@ -24,11 +24,12 @@ from esbench.comparison.nodes import FEWEST_ON_ONE_NODE, FEWEST_ROUNDS
 from esbench.errors import RaceError, UsageError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
-from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns, others_s
+from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns, foretold, others_s
 from esbench.features.duel.duel_round import SidePace
 from esbench.features.duel.own_indices import check_at_once, has_prefixes, on_own_indices
 from esbench.features.duel.planned_side import PlannedSide
 from esbench.features.duel.planner import DuelPlanner, Terms, forecast_of, luck_of
+from esbench.features.duel.recorded_parts import paced_in_parts, parts_text
 from esbench.features.duel.rounds_at_once import DuelAtOnce
 from esbench.features.duel.search_options import probing
 from esbench.features.duel.session import (
@@ -127,10 +128,14 @@ class SessionCommand:
                 pacing = replace(pacing, least_s=LEAST_ON_FRESH_NODES_S)
         budget_s = self._flags.get("budget_s")
         is_planned = pacing is not None and budget_s is not None and not search and not self._flags["test_mode"]
+        planned_rounds = rounds or (_fewest(options) if is_planned else FEWEST_ROUNDS)
+        if pacing is not None:
+            challenge = next(iter(plans.values())).raced.challenge
+            pacing = paced_in_parts(challenge, pacing, len(sides), planned_rounds, budget_s)
         session = planned(
             kind,
             tuple(SessionSide(name, hidden(own)) for name, own in sides.items()),
-            rounds or (_fewest(options) if is_planned else FEWEST_ROUNDS),
+            planned_rounds,
             seed=next(iter(options.values())).seed,
             words=hidden(words),
             restart_node=self._flags["restart_node"],
@@ -225,12 +230,16 @@ class SessionCommand:
 
     def _foretell(self, plans: Mapping[str, RacePlan], pacing: Pacing | None) -> None:
         """Say what a session should settle; ask whether to begin, on a terminal, if that is nothing."""
-        if self._planner is None or pacing is None:
+        if pacing is None:
             return
-        terms, raced = self._planner.terms, next(iter(plans.values())).raced
-        challenge = shaped(raced.challenge, pacing, terms.sides)
+        challenge = shaped(next(iter(plans.values())).raced.challenge, pacing, len(plans))
+        if text := parts_text(challenge):
+            self._progress.say(f"the log: {text}")
+        if self._planner is None:
+            return
+        terms = self._planner.terms
         forecast = forecast_of(challenge, terms, others_s(challenge, pacing, terms.sides))
-        self._progress.say(f"plan: {forecast.text}, if rounds differ by {100 * terms.luck:.2g} %; round 1 refines it")
+        self._progress.say(f"plan: {foretold(forecast, challenge, terms)}")
         if forecast.settled:
             return
         for remedy in forecast.remedies():

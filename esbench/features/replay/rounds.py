@@ -9,8 +9,8 @@ from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from esbench.features.replay.rounds_part import SENT, SentPart
-from esbench.measure.schedule import length_s
-from esbench.model import Challenge, Recording, Step, Task
+from esbench.measure.schedule import length_s, parts, recorded_s
+from esbench.model import Challenge, Recording, Step
 from esbench.race.hook import Hook, PreparedRace
 from esbench.race.options import RaceOptions
 
@@ -42,9 +42,9 @@ class ReplayedRounds(Hook):
     def steps(self, steps: Iterator[Step], race: PreparedRace) -> Iterator[Step]:
         for step in steps:
             yield step
-            tasks = [task for task in step.tasks if task.schedule.recorded is not None and task.name in self._slices]
-            if tasks:
-                self._sent = sent_part(tasks, self._slices[tasks[0].name], self._round)
+            slices = [self._slices[task.name] for task in step.tasks if task.name in self._slices]
+            if slices and recorded_s(step):
+                self._sent = sent_part(step, slices[0], self._round)
 
     def task_ended(self, result: TaskResult) -> None:
         if result.slices is not None:
@@ -58,19 +58,19 @@ class ReplayedRounds(Hook):
         return self._options.session.round if self._options.session else 1
 
 
-def sent_part(tasks: Sequence[Task], slices: SlicePlan, number: int) -> SentPart:
+def sent_part(step: Step, slices: SlicePlan, number: int) -> SentPart:
     """Return what round `number` of a duel has sent of the recorded tasks of a step, by their files."""
     searches = unmeasured = repeated = 0
     by_second: Counter[int] = Counter()
-    for task in tasks:
+    for task in step.tasks:
         recorded, length = task.schedule.recorded, length_s(task)
-        assert recorded is not None
+        if recorded is None:
+            continue
         due = list(_due(recorded, length or math.inf))
         searches += len(due)
         unmeasured += sum(at_s % slices.length_s < slices.settle_s for at_s in due)
         by_second.update(int(at_s) for at_s in due)
-        parts = math.ceil(recorded.last_s / length) if length else 1
-        repeated += len(due) if number > max(1, parts) else 0
+        repeated += len(due) if number > parts(step, task) else 0
     seconds = max(by_second, default=0) + 1
     burst_s = _longest_burst([by_second[second] for second in range(seconds)])
     return SentPart(searches, unmeasured, repeated, float(burst_s), slices.length_s, slices.settle_s)
