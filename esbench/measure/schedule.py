@@ -177,12 +177,6 @@ def recorded_s(step: Step) -> float:
     return max((recorded.last_s for task in step.tasks if (recorded := task.schedule.recorded)), default=0.0)
 
 
-def parts(step: Step, task: Task) -> int:
-    """Return in how many rounds a recorded task of a step sends all of it."""
-    length = length_s(task)
-    return max(1, math.ceil(recorded_s(step) / length)) if length else 1
-
-
 def nominal_rate(schedule: Schedule, elapsed_s: float) -> Rate | None:
     """Return the target rate `elapsed_s` after the task's start, that of the current stage if any. Ignores ramp-up.
 

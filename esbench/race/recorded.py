@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from esbench.measure.schedule import length_s, parts
+from esbench.measure.schedule import length_s, recorded_s
 from esbench.model import Challenge, Step, Task
 
 
@@ -14,16 +15,13 @@ def part_of(challenge: Challenge, number: int) -> Challenge:
     After the end of the step's longest recording they all begin again, so that tasks that were recorded together stay
     together.
     """
-    return replace(challenge, steps=tuple(_part_of_step(step, number) for step in challenge.steps))
-
-
-def _part_of_step(step: Step, number: int) -> Step:
-    return replace(step, tasks=tuple(_part_of_task(step, task, number) for task in step.tasks))
+    of_steps = ((step, tuple(_part_of_task(step, task, number) for task in step.tasks)) for step in challenge.steps)
+    return replace(challenge, steps=tuple(replace(step, tasks=tasks) for step, tasks in of_steps))
 
 
 def _part_of_task(step: Step, task: Task, number: int) -> Task:
     recorded, length = task.schedule.recorded, length_s(task)
     if recorded is None or not length:
         return task
-    from_s = (max(1, number) - 1) % parts(step, task) * length
+    from_s = (max(1, number) - 1) % max(1, math.ceil(recorded_s(step) / length)) * length
     return replace(task, schedule=replace(task.schedule, recorded=replace(recorded, from_s=from_s)))

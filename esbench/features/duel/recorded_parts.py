@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 
 from esbench.features.duel.slices import slicing
-from esbench.measure.schedule import length_s, parts, recorded_s
+from esbench.measure.schedule import length_s, recorded_s
 from esbench.model import Challenge, Step
 from esbench.record.sessions import Pacing, TaskPacing
 from esbench.units import format_duration
 
-_OF_THE_BUDGET = 0.9  # for slices and gaps; the rest is for what a round does beside them
+_OF_THE_BUDGET = 0.9  # the rest is for what a round does before and after its slices
 
 
 def paced_in_parts(
@@ -33,10 +33,8 @@ def _paced(step: Step, pacing: Pacing, rounds: int, most_s: float) -> list[TaskP
     slices, whole_s = slicing(step, pacing), recorded_s(step)
     assert slices is not None
     block_s = 2 * slices.length_s
-    by_budget_s = (
-        block_s * math.floor(most_s / (1 + slices.gap_s / slices.length_s) / block_s) if most_s < math.inf else most_s
-    )
-    own_s = max(min(pacing.least_s, whole_s), min(whole_s / rounds, by_budget_s))
+    most_s = most_s / (1 + slices.gap_s / slices.length_s) - block_s  # as the length is rounded up
+    own_s = max(min(pacing.least_s, whole_s), min(whole_s / rounds, most_s))
     own_s = block_s * math.ceil(own_s / block_s - 1e-9)
     names = (task.name for task in step.tasks if task.schedule.recorded is not None)
     return [TaskPacing(name, slices.length_s, slices.gap_s, own_s) for name in names]
@@ -45,11 +43,11 @@ def _paced(step: Step, pacing: Pacing, rounds: int, most_s: float) -> list[TaskP
 def parts_text(challenge: Challenge) -> str:
     """Return how rounds of a shaped challenge divide its longest recording: `2 min of 1 h in each round, 30 rounds for
     all of it`; "" without one."""
-    step = max(challenge.steps, key=recorded_s)
-    task = next((task for task in step.tasks if task.schedule.recorded is not None and length_s(task)), None)
-    if task is None:
+    step = max(challenge.steps, key=recorded_s, default=Step(()))
+    length = next((length_s(task) for task in step.tasks if task.schedule.recorded is not None), None)
+    if length is None:
         return ""
-    whole, rounds = format_duration(round(recorded_s(step))), parts(step, task)
-    if rounds == 1:
+    whole, rounds = format_duration(round(recorded_s(step))), math.ceil(recorded_s(step) / length)
+    if rounds <= 1:
         return f"all {whole} of it in each round"
-    return f"{format_duration(length_s(task) or 0)} of {whole} in each round, {rounds} rounds for all of it"
+    return f"{format_duration(length)} of {whole} in each round, {rounds} rounds for all of it"

@@ -9,7 +9,7 @@ from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from esbench.features.replay.rounds_part import SENT, SentPart
-from esbench.measure.schedule import length_s, parts, recorded_s
+from esbench.measure.schedule import length_s, recorded_s
 from esbench.model import Challenge, Recording, Step
 from esbench.race.hook import Hook, PreparedRace
 from esbench.race.options import RaceOptions
@@ -70,7 +70,8 @@ def sent_part(step: Step, slices: SlicePlan, number: int) -> SentPart:
         searches += len(due)
         unmeasured += sum(at_s % slices.length_s < slices.settle_s for at_s in due)
         by_second.update(int(at_s) for at_s in due)
-        repeated += len(due) if number > parts(step, task) else 0
+        is_repeated = number > 1 and (length is None or recorded.from_s < (number - 1) * length)
+        repeated += len(due) if is_repeated else 0
     seconds = max(by_second, default=0) + 1
     burst_s = _longest_burst([by_second[second] for second in range(seconds)])
     return SentPart(searches, unmeasured, repeated, float(burst_s), slices.length_s, slices.settle_s)

@@ -12,9 +12,19 @@ import pytest
 
 from esbench.errors import RecordError, UsageError
 from esbench.record.model import Session
-from esbench.record.sessions import Pacing, RaceSession, SessionRace, SessionSide, SessionStore
+from esbench.record.sessions import (
+    Pacing,
+    RaceSession,
+    SeenLuck,
+    SessionRace,
+    SessionSide,
+    SessionStore,
+    TaskPacing,
+)
+from esbench.record.sums import UNSEALED, sealed
 from esbench.report.lists import session_list
 
+GOLDEN_5, NAME_5 = Path(__file__).parents[2] / "golden" / "session-schema-5.json", "20261128t100000-4f2a"
 STARTED = "2026-11-21T10:15:30Z"
 
 
@@ -44,6 +54,39 @@ def test_a_session_of_the_schema_before_is_one_in_turns(tmp_path: Path) -> None:
         del document[key]
     (store.folder / f"{document['id']}.json").write_text(json.dumps(document))
     assert store.load(document["id"]) == session()
+
+
+def test_a_planned_session_of_schema_5_is_read_and_saved_as_it_is(tmp_path: Path) -> None:
+    store, golden = SessionStore(tmp_path), GOLDEN_5.read_bytes()
+    store.folder.mkdir()
+    (store.folder / f"{NAME_5}.json").write_bytes(golden)
+    read = store.load(NAME_5)
+    assert (read.damage, read.rounds, read.rounds_done, len(read.left), read.next_round_s) == ("", 7, 6, 2, 121.5)
+    assert (read.effect_ratio, read.look_at, read.looks, read.pilots_s) == (0.1, (6, 7), 2, 26.25)
+    assert read.luck == SeenLuck(0.013, fresh_nodes=False)
+    tasks = (TaskPacing("get-by-id", 1.0, 0.1, 30.0), TaskPacing("search", 2.0, 0.1, 40.0))
+    assert read.pacing == Pacing(gap_s=0.1, tasks=tasks, settled=("get-by-id",))
+    store.save(read)
+    assert (store.folder / f"{NAME_5}.json").read_bytes() == golden
+
+
+@pytest.mark.parametrize("schema", [2, 3, 4])
+def test_a_session_at_once_before_schema_5_is_not_planned(tmp_path: Path, schema: int) -> None:
+    store, document = SessionStore(tmp_path), json.loads(GOLDEN_5.read_text())
+    document["schema"] = schema
+    for key in ("effect_ratio", "look_at", "luck", "pilots_s", "sums"):
+        del document[key]
+    for key in ("tasks", "settled", "least_s"):
+        del document["pacing"][key]
+    if schema == 4:
+        document["sums"] = {f"{NAME_5}.json": UNSEALED}
+    text = json.dumps(document).encode()
+    store.folder.mkdir()
+    (store.folder / f"{NAME_5}.json").write_bytes(sealed(text) if schema == 4 else text)
+    read = store.load(NAME_5)
+    assert (read.damage, read.effect_ratio, read.look_at, read.luck, read.pilots_s) == ("", None, (), None, 0.0)
+    assert read.pacing == Pacing(gap_s=0.1)
+    assert (read.budget_s, read.looks, len(read.left)) == (900.0, 2, 2)
 
 
 def test_the_documented_keys_are_those_of_the_file(tmp_path: Path) -> None:
