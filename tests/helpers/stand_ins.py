@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import shutil
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -131,6 +132,8 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
     another = {**parse_version("7.17.29").root(), "cluster_uuid": "another"}
     other_script = {"rules": [{"method": "GET", "path": "^/$", "reply": {"status": 200, "body": another}}]}
     indices = {name: FakeIndex([("1", None, '{"n":1}')]) for name in ("orders", "carts-1")}
+    vectors = folder / "vectors.fvecs"
+    vectors.write_bytes(b"".join(struct.pack("<iff", 2, n, 1) for n in range(10)))
     with ExitStack() as stack:
         server = stack.enter_context(NullServer(host="0.0.0.0"))
         other = stack.enter_context(NullServer(other_script))
@@ -139,9 +142,10 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
         store = stack.enter_context(serve(replies := Replies()))
         replies.server = store
         nodes = stack.enter_context(NullNodes())
-        with Cluster([server.url]) as cluster:  # races that load nothing need their indices
-            for index in ("orders", "bench-orders", "order-analytics"):
-                cluster.request("PUT", f"/{index}", body={"mappings": {"_meta": {"made_by": "esbench"}}})
+        for url in (server.url, other.url):  # races that load nothing need their indices
+            with Cluster([url]) as cluster:
+                for index in ("orders", "bench-orders", "order-analytics"):
+                    cluster.request("PUT", f"/{index}", body={"mappings": {"_meta": {"made_by": "esbench"}}})
         cloud_id = base64.b64encode(f"0.0.1:{secured.port}$127$".encode()).decode()
         tls = f"127.0.0.1:{secured.port}"
         names = {
@@ -152,12 +156,13 @@ def stand_ins(folder: Path) -> Iterator[StandIns]:
             _HOST: f"127.0.0.1:{server.port}",
             r"10\.0\.0\.5,10\.0\.0\.6$": "127.0.0.5,127.0.0.6",  # load hosts
             r"\bscheduler:8786$": "127.0.0.1:8786",
+            r"/data/glove-100-angular\.hdf5,dimensions:100$": f"{vectors},query_file:{vectors},dimensions:2",
         }
         if has_hybrid_cgroups():
             names[r"\bdistribution=5\.2\.2$"] = "distribution=5.6.16"
         hosts = {
             "create-track": f"127.0.0.1:{indexed.port}",
-            "esbench store": f"127.0.0.1:{store.port}",
+            **dict.fromkeys(("esbench store", "--store-hosts"), f"127.0.0.1:{store.port}"),
             **dict.fromkeys(("use_ssl", "options.json"), tls),
         }
         files = folder / "files"
