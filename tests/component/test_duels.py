@@ -301,6 +301,7 @@ def test_a_planned_duel_has_a_pilot_in_its_first_round_that_is_in_no_record(
     assert session.pacing is not None
     (found,) = session.pacing.tasks
     assert (found.task, found.own_s, session.rounds, session.effect_ratio) == ("closed", 4.0, 2, 0.1)
+    assert re.findall(r"^\[(\S+)\] (?:pilot of )?closed$", outcome.stderr, re.MULTILINE) == ["3/4", "4/4", "3/3"]
     assert outcome.stderr.count("] pilot of closed") == 1
     assert re.search(r"^plan: 2 rounds of .* expected to settle 10 % for 0 of 1 tasks", outcome.stderr, re.MULTILINE)
     records = [races.record(str(race.race_id)) for race in session.plan]

@@ -30,18 +30,19 @@ class DryRunInTurns(DryRun):
         progress: Progress,
         search: Hook | None,
         session: RaceSession,
+        unplanned: str = "",
     ) -> None:
         super().__init__(sides, progress, search)
-        self._session = session
+        self._session, self._unplanned = session, unplanned
 
     def facts(self) -> Iterable[tuple[str, str]]:
-        return (("Rounds", _rounds(self._session, sum(race_s(made.raced) for made in self.plans.values()))),)
+        yield "Rounds", _rounds(self._session, sum(race_s(made.raced) for made in self.plans.values()))
+        if self._unplanned:
+            yield "Plan", self._unplanned
 
 
 class DryRunAtOnce(DryRun):
-    """The dry run of a session whose sides are raced at once."""
-
-    length = "Length a side"
+    """The dry run of a session whose sides are raced at once. `terms` of its plan; else `unplanned` says why not."""
 
     def __init__(
         self,
@@ -51,13 +52,17 @@ class DryRunAtOnce(DryRun):
         session: RaceSession,
         pacing: Pacing,
         terms: Terms | None = None,
+        unplanned: str = "",
     ) -> None:
         super().__init__(sides, progress, search)
         self._session = session
         self._pacing = pacing
-        self._terms = terms
+        self._terms, self._unplanned = terms, unplanned
         for made in self.plans.values():
             made.raced.challenge = shaped(made.raced.challenge, pacing, len(sides))
+        steps = [step for made in self.plans.values() for step in made.raced.challenge.steps]
+        has_pilots = terms is not None and any(map(may_be_planned, steps))
+        self.length = "Length a side, before the pilot" if has_pilots else "Length a side"
 
     def facts(self) -> Iterator[tuple[str, str]]:
         raced, pacing = [made.raced for made in self.plans.values()], self._pacing
@@ -70,6 +75,8 @@ class DryRunAtOnce(DryRun):
         of_sides = [[_at_once_s(step, pacing) for step in side.challenge.steps] for side in raced]
         round_s = sum(len(raced) * max(of_step) for of_step in zip(*of_sides, strict=True))
         yield "Rounds", _rounds(self._session, round_s)
+        if self._unplanned:
+            yield "Plan", self._unplanned
 
     def _plan(self, terms: Terms, challenge: Challenge) -> Iterator[tuple[str, str]]:
         """Yield the plan as far as it is known, and what would settle the rest."""

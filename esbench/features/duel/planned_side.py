@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from esbench.events.listeners import Listeners
 from esbench.features.duel.duel_round import PilotStep, SidePace
 from esbench.features.duel.pilot import PILOT_S, SeenTask, seen
 from esbench.features.duel.planner import DuelPlanner, paced
@@ -18,6 +20,7 @@ from esbench.race.hook import PreparedRace, SideHook
 if TYPE_CHECKING:
     from esbench.race.node_engine import Engine
     from esbench.race.track import RacedTrack
+    from esbench.record.model import RaceRecord
 
 
 class PlannedSide(SideHook):
@@ -29,6 +32,11 @@ class PlannedSide(SideHook):
         self._side, self._planner = pace, planner
         self._began_s = time.monotonic()
         self._units: dict[str, list[float]] = {}  # of the seconds of the running step's tasks
+
+    @property
+    def has_pilots(self) -> bool:
+        """True if tasks have pilots in this round."""
+        return self._planner is not None
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         settled = self._side.pacing.settled
@@ -72,6 +80,14 @@ class PlannedSide(SideHook):
         results = {result.name: result for result in self._side.piloted}
         names = {task.name: _name(task) for task in step.tasks}
         return {task: seen(results[name], self._units[name][1:]) for task, name in names.items() if name in results}
+
+
+class ForetellsPilots(Listeners):
+    """Passes the events of a race with pilots on: its steps are announced with a pilot before each that has one."""
+
+    def race_begins(self, record: RaceRecord, steps: Sequence[Step]) -> None:
+        piloted = ((_pilot(step), step) if may_be_planned(step) else (step,) for step in steps)
+        super().race_begins(record, tuple(chain.from_iterable(piloted)))
 
 
 def _pilot(step: Step) -> PilotStep:

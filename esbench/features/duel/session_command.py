@@ -27,7 +27,7 @@ from esbench.events.progress import Progress
 from esbench.features.duel.dry_run import DryRunAtOnce, DryRunInTurns, foretold, others_s
 from esbench.features.duel.duel_round import SidePace
 from esbench.features.duel.own_indices import check_at_once, has_prefixes, on_own_indices
-from esbench.features.duel.planned_side import PlannedSide
+from esbench.features.duel.planned_side import ForetellsPilots, PlannedSide
 from esbench.features.duel.planner import DuelPlanner, Terms, forecast_of, luck_of
 from esbench.features.duel.recorded_parts import paced_in_parts, parts_text
 from esbench.features.duel.rounds_at_once import DuelAtOnce
@@ -148,14 +148,17 @@ class SessionCommand:
             effect_ratio=self._effect_ratio() if is_planned else None,
         )
         self._planner = self._planner_of(session, options, plans) if is_planned else None
+        unplanned = self._why_unplanned(session) if kind == "duel" else ""
         if self._flags["dry_run"]:
             search_steps = self._search_of(next(iter(options.values())), self._progress)
             if pacing is None:
-                dry_run: DryRun = DryRunInTurns(options, self._progress, search_steps, session)
+                dry_run: DryRun = DryRunInTurns(options, self._progress, search_steps, session, unplanned)
             else:
                 terms = self._planner.terms if self._planner is not None else None
-                dry_run = DryRunAtOnce(options, self._progress, search_steps, session, pacing, terms)
+                dry_run = DryRunAtOnce(options, self._progress, search_steps, session, pacing, terms, unplanned)
             return dry_run.tell(self._flags)
+        if unplanned:
+            self._progress.say(f"plan: {unplanned}")
         self._foretell(plans, pacing)
         with SessionLock(esbench_home(), session.id):
             raced = self._run(session, options)
@@ -203,6 +206,14 @@ class SessionCommand:
             if session.effect_ratio is not None and session.budget_s is not None:
                 self._planner = self._planner_of(session, options, plans)
         return self._run(session, options)
+
+    def _why_unplanned(self, session: RaceSession) -> str:
+        """Return why a duel has no plan; "" if it has one, or if its rounds were asked for."""
+        if session.search:
+            return "none, as each race searches on its own for as long as that takes"
+        if self._flags["test_mode"]:
+            return "none, as --test-mode only shows that the duel can be raced"
+        return "none, as the pilots of a plan race all sides at once" if session.pacing is None else ""
 
     def _effect_ratio(self) -> float:
         asked = self._flags["min_effect"]
@@ -412,7 +423,8 @@ class SessionCommand:
     ) -> RaceRecord:
         """Run a race that `progress` and others follow, and store its record if that is asked for."""
         side, search = self._side(options, node, pace), self._search_of(options, progress, pace)
-        record = run(options, progress, [progress, *others], side if search is None else Hooks([search, side]))
+        shown = ForetellsPilots([progress]) if isinstance(side, PlannedSide) and side.has_pilots else progress
+        record = run(options, progress, [shown, *others], side if search is None else Hooks([search, side]))
         if not publish(self._flags, options.home, record.race_id, progress):
             self._all_stored = False
         return record

@@ -163,6 +163,8 @@ def test_a_dry_run_tells_the_rounds_of_both_sides(esbench_home: Path, capsys: py
     slices = "slices of 1 s, gaps of 50 ms; insert, read-after-write: 2 s, 50 ms; bulk-load: 2 s, 1 s"
     assert f"At once  2 sides in {slices}\n" in printed
     assert "Rounds   6 of " in printed
+    assert re.search(r"Length a side +Rate", printed), "rounds that were asked for have no pilot"
+    assert "Plan" not in printed
     assert not (esbench_home / "sessions").exists()
 
 
@@ -174,11 +176,30 @@ def test_a_dry_run_shows_the_plan_and_what_would_settle_the_rest(
     printed = capsys.readouterr().out
     plan = r"^Plan +(\d+) rounds of .* at least: expected to settle 10 % for 1 of 1 tasks, if rounds differ by 5 %; "
     assert re.search(plan, printed, re.MULTILINE)
+    assert "Length a side, before the pilot" in printed
     assert run([*words, "--budget=2m"]) == 0
     printed = capsys.readouterr().out
     assert "expected to settle 10 % for 0 of 1 tasks" in printed
     assert re.search(r"^For the rest +term-query: about \d+ rounds, --budget=\d+m$", printed, re.MULTILINE)
     assert not (esbench_home / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--turns",), "none, as the pilots of a plan race all sides at once"),
+        (("--test-mode",), "none, as --test-mode only shows that the duel can be raced"),
+        (
+            ("--capacity", "--task=insert", "--objective=p99<50ms"),
+            "none, as each race searches on its own for as long as that takes",
+        ),
+    ],
+)
+def test_a_dry_run_says_why_a_duel_has_no_plan(
+    words: tuple[str, ...], why: str, esbench_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*DUEL, "--dry-run", *words]) == 0
+    assert re.search(rf"^Plan +{re.escape(why)}$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
