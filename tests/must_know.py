@@ -20,7 +20,7 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
     "files of the core": 283,
-    "code lines of the core": 33_926,
+    "code lines of the core": 33_929,
     "rooms of the core": 21,
     "arrows of the core": 127,
     "modules of the core that features import": 172,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from esbench.cluster.dialect import Dialect, Feature
@@ -189,6 +190,10 @@ class OperationType:
         Raises TrackError if the parameters name none.
         """
         return ()
+
+    def warnings(self, params: Mapping[str, Any], track: Track, home: Path) -> Iterator[str]:
+        """Yield what is odd about the data that the operation needs; `home` keeps what was seen of it."""
+        yield from ()
 
     def idleness(self, params: Mapping[str, Any], templates: Templates) -> str:
         """Return the reason why the operation would do nothing on any server; "" if it does something."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from esbench.errors import EsbenchError, TrackError, UsageError
 from esbench.model import Challenge, Track
+from esbench.operations.base import kind_of
 from esbench.race.loading import load_with_python
 from esbench.track.document import DocumentNode, parse
 from esbench.track.loader import refuse_unknown, track_name
@@ -45,6 +46,16 @@ class Description:
     track: Track
     challenges: tuple[Challenge, ...]
     parameters: frozenset[str]
+
+    def warnings(self, home: Path) -> tuple[str, ...]:
+        """Return what is odd about the data of its tasks, each once, and why data cannot be read."""
+        found: dict[str, None] = {}
+        for operation in (task.operation for challenge in self.challenges for task in challenge.tasks):
+            try:
+                found |= dict.fromkeys(kind_of(operation).warnings(operation.params, self.track, home))
+            except EsbenchError as error:
+                found[str(error)] = None
+        return tuple(found)
 
 
 def product_and_version(distribution: str) -> tuple[str, str]:

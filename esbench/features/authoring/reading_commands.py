@@ -52,6 +52,8 @@ def info(challenge: str | None, form: str, **flags: Any) -> None:
     track, context = _found(flags)
     description = describe(track, context, esbench_home(), challenge, no_python=flags["no_python"])
     print_document(track_document(description.track, description.challenges, sorted(description.parameters)), form)
+    for warning in description.warnings(esbench_home()):
+        click.echo(printable(f"warning: {warning}"), err=True)
 
 
 @click.command(

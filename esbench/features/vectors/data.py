@@ -20,6 +20,7 @@ import numpy as np
 
 from esbench.corpus.spec import SpecReader
 from esbench.errors import CorpusError
+from esbench.features.vectors.faults import faults
 from esbench.features.vectors.files import Block, VectorFile
 from esbench.features.vectors.generated import ALGORITHM, Generated
 from esbench.features.vectors.truth import latest, matches, nearest
@@ -133,6 +134,14 @@ class VectorData:
 
         return self._made(sought.name, write)
 
+    def faults(self, metric: str) -> list[str]:
+        """Return a line for each fault of the vectors and their queries as a metric sees them."""
+
+        def write(out: Any) -> None:
+            out.write("".join(f"{line}\n" for line in faults(self._blocks(), self._asked, metric)).encode())
+
+        return self._made(f"faults-{metric}.txt", write).read_text().splitlines()
+
     def _neighbours(self, sought: Neighbours) -> Iterator[Any]:
         allowed = None if self._ids is None else latest(self._ids)
         if sought.filter:
@@ -232,14 +241,18 @@ class VectorData:
 
     @cached_property
     def _queries(self) -> Any:
-        if self._generated is not None:
-            rows = self._generated.query_rows()
-        else:
-            rows = np.concatenate([block.rows for block in self._files["queries"].blocks()])
+        rows = self._asked
         if rows.shape[1] != self._rows.shape[1]:
             what = f"queries have {rows.shape[1]} dimensions, documents {self._rows.shape[1]}"
             raise CorpusError(what, where=self._where)
-        return rows[: self._most]
+        return rows
+
+    @cached_property
+    def _asked(self) -> Any:
+        """The queries, of any dimensions."""
+        if self._generated is not None:
+            return self._generated.query_rows()[: self._most]
+        return np.concatenate([block.rows for block in self._files["queries"].blocks()])[: self._most]
 
     def _as_numbers(self, rows: Any) -> list[list[float]] | list[list[int]]:
         """Return rows as lists of numbers whose texts are short, and read as the same float32."""

@@ -19,11 +19,11 @@ class VectorFiles(Hook):
 
     def __init__(self, options: RaceOptions) -> None:
         self._options = options
-        self._unknown: tuple[str, ...] = ()
+        self._warnings: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self._unknown
+        return self._warnings
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         """Return the challenge with the files of its vectors. TrackError or CorpusError if they cannot be made."""
@@ -33,5 +33,5 @@ class VectorFiles(Hook):
 
         made = VectorTasks(self._options)
         challenge = made.tasks(challenge, raced)
-        self._unknown = tuple(dict.fromkeys(made.unknown))
+        self._warnings = tuple(dict.fromkeys(made.warnings))
         return challenge

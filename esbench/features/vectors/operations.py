@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
+from esbench.model import DataStream, Index, Track
 from esbench.operations.base import MEASURED, READ, OperationType, TaskContext
 from esbench.operations.parameters import Parameter, whole
 from esbench.operations.replies import judge_search, needing, sampling_took
@@ -15,6 +17,7 @@ from esbench.operations.search import DATA, QUERY, SCORED, TARGET, target, with_
 from esbench.requests.programs import Program, Request, template_of
 
 KNN = Feature("knn searches", (8, 4), (1, 0), node="knn-query")
+_SPACES = {"l2": "l2_norm", "cosinesimil": "cosine", "innerproduct": "max_inner_product", "hamming": "hamming"}
 METRIC = Parameter("cosine, dot_product, max_inner_product, l2_norm or hamming; as the mapping of the field says")
 FIELD = Parameter("the field of the vectors", required=True)
 
@@ -61,6 +64,13 @@ class KnnSearch(OperationType):
 
     def names(self, params: Mapping[str, Any]) -> Mapping[str, str]:
         return {QUERY: ""}
+
+    def warnings(self, params: Mapping[str, Any], track: Track, home: Path) -> Iterator[str]:
+        if params.get("data") is not None:
+            from esbench.features.vectors.data import VectorData
+
+            data = VectorData(params["data"], track.path.parent, home, self.name)
+            yield from data.faults(str(params.get("metric") or metric_of(params, str(params["field"]), track.indices)))
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params
@@ -137,6 +147,9 @@ class VectorSearch(KnnSearch):
         operation = replace(context.task.operation, params=as_knn_search(context.params))
         return super().compile(replace(context, task=replace(context.task, operation=operation)))
 
+    def warnings(self, params: Mapping[str, Any], track: Track, home: Path) -> Iterator[str]:
+        yield from super().warnings(as_knn_search(params), track, home)
+
 
 def as_knn_search(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a vector-search by the names of a knn-search."""
@@ -148,6 +161,23 @@ def as_knn_search(params: Mapping[str, Any]) -> dict[str, Any]:
         "data": data_of(params),
     }
     return {**{name: value for name, value in named.items() if value is not None}, **params}
+
+
+def metric_of(params: Mapping[str, Any], field: str, indices: Sequence[Index | DataStream]) -> str:
+    """Return the metric of a field as the index's mapping says it; the server's default where it does not."""
+    name = params.get("index")
+    for index in indices:
+        if isinstance(index, Index) and name in (None, index.name):
+            mapping: Any = {"properties": (index.body.get("mappings") or {}).get("properties") or {}}
+            for part in field.split("."):
+                mapping = (mapping.get("properties") or {}).get(part) or {}
+            if mapping.get("type") == "knn_vector":
+                space = mapping.get("space_type") or (mapping.get("method") or {}).get("space_type") or "l2"
+                return _SPACES.get(space, str(space))
+            if mapping.get("type") == "dense_vector":
+                is_bits = mapping.get("element_type") == "bit"
+                return "hamming" if is_bits else str(mapping.get("similarity") or "cosine")
+    return "cosine"
 
 
 def data_of(params: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -15,8 +15,9 @@ from esbench.features.vectors.operations import (
     as_knn_search,
     bulk_size,
     data_of,
+    metric_of,
 )
-from esbench.model import Challenge, Corpus, Documents, Index, Step, Task
+from esbench.model import Challenge, Corpus, Documents, Step, Task
 from esbench.operations import builtin_operations
 from esbench.operations.base import default_index, kind_of
 from esbench.operations.parameters import whole
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
     from esbench.features.vectors.data import VectorData
     from esbench.race.track import RacedTrack
 
-_SPACES = {"l2": "l2_norm", "cosinesimil": "cosine", "innerproduct": "max_inner_product", "hamming": "hamming"}
 _SCORE = "score"
 
 
 class VectorTasks:
     """The tasks of a race that search vectors: operations with `data` get files of queries and judgements, and bulks of
-    data sets become bulks of prepared documents. `unknown`: why the recall of some tasks is not known."""
+    data sets become bulks of prepared documents. `warnings`: why the recall of some tasks
+    is not known, and what is odd about the vectors."""
 
     def __init__(self, options: RaceOptions) -> None:
         self._options = options
         self._known: dict[str, VectorData] = {}
-        self.unknown: list[str] = []
+        self.warnings: list[str] = []
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         """Return the challenge with the files of its vectors. TrackError or CorpusError if they cannot be made."""
@@ -63,16 +64,17 @@ class VectorTasks:
             params = as_knn_search(params)
         data = self._data(task, raced)
         field, k, filter_ = _knn_of(params, f'task "{task.name}"')
-        metric = str(params.get("metric") or _metric(params, field, raced.track.indices))
+        metric = str(params.get("metric") or metric_of(params, field, raced.track.indices))
         from esbench.features.vectors.data import Neighbours
 
         sought = Neighbours(k, metric, json.dumps(filter_, sort_keys=True) if filter_ else "")
+        self.warnings += data.faults(metric)
         params["queries"] = track_file(data.queries())
         params["judgements"] = track_file(data.judgements(sought))
         params.setdefault(_SCORE, f"recall@{k}")
         if writers:
             del params[_SCORE]
-            self.unknown.append(
+            self.warnings.append(
                 f"{task.name}: its recall is unknown: {writers[0]} writes at the same time, and which documents a "
                 "search could see is not known"
             )
@@ -137,20 +139,3 @@ def _knns(body: Any) -> Iterator[Mapping[str, Any]]:
         yield inner
     elif isinstance(inner, Mapping):
         yield from ({"field": field, **of} for field, of in inner.items() if isinstance(of, Mapping))
-
-
-def _metric(params: Mapping[str, Any], field: str, indices: tuple[Index, ...]) -> str:
-    """Return the metric of a field as the index's mapping says it; the server's default where it does not."""
-    name = params.get("index")
-    for index in indices:
-        if name in (None, index.name):
-            mapping: Any = {"properties": (index.body.get("mappings") or {}).get("properties") or {}}
-            for part in field.split("."):
-                mapping = (mapping.get("properties") or {}).get(part) or {}
-            if mapping.get("type") == "knn_vector":
-                space = mapping.get("space_type") or (mapping.get("method") or {}).get("space_type") or "l2"
-                return _SPACES.get(space, str(space))
-            if mapping.get("type") == "dense_vector":
-                is_bits = mapping.get("element_type") == "bit"
-                return "hamming" if is_bits else str(mapping.get("similarity") or "cosine")
-    return "cosine"

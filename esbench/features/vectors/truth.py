@@ -23,14 +23,14 @@ def nearest(
     `ties` more than k are found. Each result is rows and their scores, the nearest first: fewer than k where fewer are
     allowed, none for documents of length 0 with the cosine.
     """
-    asked = _prepared(queries, metric)
+    asked = as_compared(queries, metric)
     depth = k + ties
     best_scores = np.full((len(asked), 0), -np.inf, np.float32)
     best_rows = np.zeros((len(asked), 0), np.int64)
     largest = 0.0
     for first in range(0, len(documents), _BLOCK):
         mask = slice(first, first + _BLOCK)
-        block = _prepared(documents[mask], metric)
+        block = as_compared(documents[mask], metric)
         scores = asked @ block.T
         if metric == "l2_norm":
             scores = 2 * scores - np.einsum("ij,ij->i", block, block)[None, :]
@@ -50,7 +50,7 @@ def nearest(
         yield rows[kept], scores[kept]
 
 
-def _prepared(rows: Any, metric: str) -> Any:
+def as_compared(rows: Any, metric: str) -> Any:
     """Return rows as float32 whose dot product orders as the metric does; of the cosine, of length 1 (or 0)."""
     if metric == "hamming":
         bits = np.unpackbits(np.ascontiguousarray(rows).view(np.uint8), axis=1)
