@@ -149,8 +149,10 @@ class DuelPlanner:
 
     def _looked(self, session: RaceSession) -> RaceSession:
         """Return a session with the rounds that its spread asks for, without tasks that are settled; its number of
-        looks is known before the first one."""
-        session = replace(session, auto=False)
+        looks is known before the first one.
+
+        It is `auto` while it is looked at: a session that is interrupted then is looked at again when it goes on.
+        """
         compared = self._compared(session)
         spreads = [stdev(row.differences) for row in _primary(compared) if len(row.differences) > 1]
         aim, done = self.terms.aim(compared.tested or len(spreads)), session.rounds
@@ -159,9 +161,10 @@ class DuelPlanner:
         session = replace(session, look_at=looks, looks=len(looks), luck=self._luck(compared))
         if len(looks) == 1:
             if looks[-1] > done:
-                self._progress.say(f"the spread of {done} rounds asks for {looks[-1]}")
-            return lengthened(session, looks[-1])
+                self._progress.say(f"by the spread of {done} rounds and the budget, {looks[-1]} are raced")
+            return lengthened(replace(session, auto=False), looks[-1])
         compared = self._compared(session)
+        session = replace(session, auto=False)
         settled, is_open = self._settled(compared)
         if not is_open:
             self._progress.say(f"all tasks are settled after {done} rounds")
@@ -214,7 +217,7 @@ def _is_open(row: Row) -> bool:
 
 def _news(done: int, settled: Sequence[str], left_out: Sequence[str], last: int) -> str:
     if not settled:
-        return f"no task is settled after {done} rounds: the spread asks for {last}"
+        return f"no task is settled after {done} rounds: by their spread and the budget, {last} are raced"
     kept = [name for name in settled if name not in left_out]
     on = f"; raced on, as others follow: {first_of(kept, _MOST_NAMED)}" if kept else ""
     return f"settled after {done} rounds: {first_of(settled, _MOST_NAMED)}; the others are raced up to {last}{on}"

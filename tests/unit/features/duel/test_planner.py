@@ -95,6 +95,19 @@ def test_the_plan_is_the_same_whichever_side_is_faster_and_however_much() -> Non
     assert len({(plan.look_at, plan.looks) for plan in plans}) == 1
 
 
+@pytest.mark.parametrize("opened", [LUCKY, UNLUCKY])
+def test_a_session_that_is_interrupted_at_a_look_is_looked_at_again(opened: Sequence[float]) -> None:
+    saved: list[RaceSession] = []
+
+    def look(session: RaceSession) -> Comparison:
+        saved.append(session)
+        return compared(LUCKY, opened)
+
+    ended = DuelPlanner(TERMS, CHALLENGE, Told(), look).after(session(6))
+    assert [each.auto or bool(each.left) for each in saved] == [True] * len(saved)
+    assert not ended.auto
+
+
 def test_no_more_rounds_are_planned_than_the_budget_holds() -> None:
     on, _ = after(compared(UNLUCKY, UNLUCKY), replace(TERMS, budget_s=950.0))
     assert on.look_at == (6, 9)
