@@ -253,6 +253,7 @@ class Objective:
 
 
 DEFAULT_CLUSTER = "default"
+SQL = "sql"  # the parameter of an operation that has the statement for SQL servers
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from architecture import ARROWS, FLOORS, IMPORTS, ROOMS, ROOT, TREES, module_nam
 FEATURES = FLOORS["features"]
 LIMITS: Mapping[str, int] = {
     "files of the core": 283,
-    "code lines of the core": 33_929,
+    "code lines of the core": 33_990,
     "rooms of the core": 21,
-    "arrows of the core": 127,
-    "modules of the core that features import": 172,
+    "arrows of the core": 128,
+    "modules of the core that features import": 171,
     "lines of race.run": 14,
     "names in race.run": 8,
     "functions and fields that hold the table of operation types": 6,
     "calls f(*(a, b), c)": 0,
-    "modules that race --target-hosts loads": 195,
+    "modules that race --target-hosts loads": 175,
 }
 _RACE = """
 import sys

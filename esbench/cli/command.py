@@ -273,10 +273,10 @@ class EsbenchCommand(click.Command):
 
 
 def _print_screen(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    from esbench.cli.help import write_help
-
     if not asked or ctx.resilient_parsing:
         return
+    from esbench.cli.help import write_help
+
     command, formatter = ctx.command, ctx.make_formatter()
     assert isinstance(command, EsbenchCommand)
     write_help(command, ctx, formatter, command.examples, command.docs, whole=False)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from esbench.cli.command import Choice, EsbenchCommand
-from esbench.cli.fail_on import raise_failures
 from esbench.cli.one_race import check_outputs, race_and_report, race_outputs
 from esbench.cli.option import option
 from esbench.cli.progress_options import progress_of
@@ -99,7 +98,10 @@ def _race(flags: dict[str, Any], progress: FollowingProgress | Quiet) -> int:
     if record.status == "complete":
         if failed := wholly_failed(record):
             raise RaceError(f"every request failed: {failed}")
-        raise_failures((condition, *judged_objectives([record])) for condition in flags["fail_on"])
+        if flags["fail_on"]:
+            from esbench.cli.fail_on import raise_failures
+
+            raise_failures((condition, *judged_objectives([record])) for condition in flags["fail_on"])
         if flags["strict"] and (failed := failed_checks(record)):
             raise RaceError(f"checks failed: {failed}", where="--strict")
     return code

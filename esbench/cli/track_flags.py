@@ -54,6 +54,8 @@ def track_repository_of(flags: Mapping[str, Any]) -> TrackRepository | None:
 
     `flags`: their arguments by name. On a terminal a line says that it is being fetched.
     """
+    if flags["track_repository"] is None and flags["track_revision"] is None:
+        return None
     from esbench.events.progress import print_to_stderr
     from esbench.track.repository import track_repository
 

@@ -17,10 +17,9 @@ from typing import Any, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
 from esbench.errors import UsageError, did_you_mean
-from esbench.errors.json_faults import json_fault, read_json
 from esbench.errors.user_paths import user_path
 from esbench.model import DEFAULT_CLUSTER
-from esbench.numbers import read_number, whole_of
+from esbench.numbers import read_json, read_number, whole_of
 from esbench.record.secrets import HIDDEN, Redactor, Secret, redact
 
 _INT = re.compile(r"[+-]?[0-9]+")
@@ -289,6 +288,8 @@ def _json(text: str, where: str, folders: Sequence[Path], *, opening: str) -> An
     try:
         return read_json(text, partial(_object, where=source))
     except (ValueError, RecursionError):
+        from esbench.errors.json_faults import json_fault
+
         fault = json_fault(text)
         where = source if file is None else f"{source}:{fault.line}"
         may_be_secret = fault.what.endswith(" is not a value") and ("@" in text or HIDDEN in Redactor()(text))

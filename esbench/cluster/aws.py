@@ -15,14 +15,12 @@ from hashlib import sha256
 from hmac import digest
 from urllib.parse import quote, unquote
 
+from esbench.cluster.options import AWS_KEYS, AWS_OPTIONS
 from esbench.errors import UsageError, hint_to_install
 
 Body = bytes | bytearray | memoryview
 SERVICES = ("es", "aoss")
 ENVIRONMENT, CLIENT_OPTION, SESSION = "environment", "client_option", "session"  # where to find keys
-# OpenSearch Benchmark's names
-_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-OPTIONS = ("amazon_aws_log_in", *_KEYS, "region", "service")
 DIGEST_HEADER = b"X-Amz-Content-SHA256: "
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _UNRESERVED = "-_.~"
@@ -83,7 +81,7 @@ def identity_of(options: Mapping[str, str | None], environment: Mapping[str, str
     """Return the identity that client options describe, None without any; texts that they lack are taken from the
     environment. Raises UsageError.
     """
-    given = {name: text for name in OPTIONS if (text := options.get(name)) is not None}
+    given = {name: text for name in AWS_OPTIONS if (text := options.get(name)) is not None}
     if not given:
         return None
     log_in = given.get("amazon_aws_log_in", CLIENT_OPTION if "aws_access_key_id" in given else None)
@@ -103,9 +101,9 @@ def identity_of(options: Mapping[str, str | None], environment: Mapping[str, str
     if log_in == SESSION:
         return AwsIdentity(region, service)
     if log_in == ENVIRONMENT:
-        found = {name.upper(): exported(f"OSB_{name.upper()}", name.upper()) for name in _KEYS}
+        found = {name.upper(): exported(f"OSB_{name.upper()}", name.upper()) for name in AWS_KEYS}
     else:
-        found = {name: given.get(name, "") for name in _KEYS}
+        found = {name: given.get(name, "") for name in AWS_KEYS}
     if missing := [name for name, value in list(found.items())[:2] if not value]:
         raise UsageError(f"{missing[0]} is missing", where=where, hint="key and secret go together")
     return AwsIdentity(region, service, AwsKeys(*found.values()))

@@ -11,16 +11,17 @@ import re
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from esbench.cluster import aws
-from esbench.cluster.aws import AwsIdentity, AwsSigner
 from esbench.cluster.proxy import Proxy
 from esbench.errors import UsageError, did_you_mean
 from esbench.errors.reasons import reason_of
 from esbench.errors.user_paths import user_path
 from esbench.units import parse_duration
+
+if TYPE_CHECKING:
+    from esbench.cluster.aws import AwsIdentity, AwsSigner, Body
 
 DEFAULT_PORT, _SQL_PORT = 9200, 3306
 MYSQL = "mysql"  # the scheme of SQL servers
@@ -32,7 +33,10 @@ _PASSWORDS = f"{ENCODED}; or give it as basic_auth_password"
 
 _FLAGS = ("use_ssl", "verify_certs", "ssl_assert_hostname", "http_compress", "keep_alive")
 FILE_OPTIONS = ("ca_certs", "client_cert", "client_key")
-IDENTITY_OPTIONS = ("basic_auth_user", "basic_auth_password", "api_key", "bearer_auth", *aws.OPTIONS)
+# OpenSearch Benchmark's names
+AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+AWS_OPTIONS = ("amazon_aws_log_in", *AWS_KEYS, "region", "service")
+IDENTITY_OPTIONS = ("basic_auth_user", "basic_auth_password", "api_key", "bearer_auth", *AWS_OPTIONS)
 _OPTIONS = (*_FLAGS, *FILE_OPTIONS, "timeout", "proxy", *IDENTITY_OPTIONS)
 # Options of other clients that change nothing here, with the reason shown to the user.
 _WITHOUT_EFFECT = {
@@ -89,7 +93,7 @@ class Access:
     proxy: Proxy | None = None
     signer: AwsSigner | None = None
 
-    def signed(self, request: Sequence[aws.Body]) -> Sequence[aws.Body]:
+    def signed(self, request: Sequence[Body]) -> Sequence[Body]:
         """Return a request, whose first piece holds its head, signed if requests are signed."""
         return request if self.signer is None else self.signer.signed(request)
 
@@ -100,7 +104,9 @@ class Access:
         """
         if self.signer is None:
             return {}
-        signed = self.signer.headers(method, target, host.authority, aws.digest_of(body or b""))
+        from esbench.cluster.aws import digest_of
+
+        signed = self.signer.headers(method, target, host.authority, digest_of(body or b""))
         return {"host": host.authority, **dict(signed)}
 
 
@@ -137,7 +143,7 @@ class ClientOptions:
         reader.check_names()
         user, password = reader.text("basic_auth_user"), reader.text("basic_auth_password")
         api_key, bearer_auth = reader.api_key(), reader.text("bearer_auth")
-        identity = aws.identity_of({name: reader.text(name) for name in aws.OPTIONS}, os.environ, where)
+        identity = _aws_identity({name: reader.text(name) for name in AWS_OPTIONS}, where)
         if (user is None) != (password is None):
             missing = "basic_auth_password" if password is None else "basic_auth_user"
             raise UsageError(f"{missing} is missing", where=where, hint="user and password go together")
@@ -202,7 +208,11 @@ class ClientOptions:
     def access(self) -> Access:
         """Return the way to the hosts, in which AWS's keys are found. Raises UsageError for a bad certificate, or if
         there are no keys."""
-        return Access(self.ssl_context(), self.proxy, AwsSigner(self.aws) if self.aws else None)
+        if self.aws is None:
+            return Access(self.ssl_context(), self.proxy)
+        from esbench.cluster.aws import AwsSigner
+
+        return Access(self.ssl_context(), self.proxy, AwsSigner(self.aws))
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return a TLS context with these certificates; None without TLS. Raises UsageError for a bad certificate."""
@@ -381,6 +391,14 @@ def _with_user(options: ClientOptions, quoted: str, shown: str, where: str) -> C
             f'the user of "{shown}" differs from other credentials', where=where, hint="give one user for all"
         )
     return replace(options, basic_auth_user=user, basic_auth_password=password)
+
+
+def _aws_identity(given: Mapping[str, str | None], where: str) -> AwsIdentity | None:
+    if not any(text is not None for text in given.values()):
+        return None
+    from esbench.cluster.aws import identity_of
+
+    return identity_of(given, os.environ, where)
 
 
 class _Reader:

@@ -41,8 +41,8 @@ class JudgedPart(Protocol):
 
 def _judged(record: RaceRecord) -> Iterator[JudgedPart]:
     """Yield the parts of a race whose results are compared."""
-    for key, part in declared_parts().items():
-        judged: JudgedPart | None = attribute_at(part.judged) if key in record.parts and part.judged else None
+    for part in declared_parts(record.parts).values():
+        judged: JudgedPart | None = attribute_at(part.judged) if part.judged else None
         if judged is not None:
             yield judged
 

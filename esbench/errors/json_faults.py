@@ -5,11 +5,8 @@ Python's parser reads JSON; its error messages are not shown, since wording and 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from esbench.numbers import TOO_LARGE, read_number
 
@@ -33,6 +30,12 @@ _REMEDIES = {
     "a line break within text": 'write \\n for it, or close the text with "',
     "a control character within text": "write it as \\u and four hexadecimal digits",
     "an unknown escape": "write \\\\ for a backslash",
+}
+_IN_TEMPLATES = {
+    COMMENT: "JSON has none: remove it, or write {# ... #}",
+    SINGLE_QUOTES: 'write "...", in a template {{ ... | tojson }}',
+    EMPTY: "or its template rendered to nothing: esbench render-track shows it",
+    NO_VALUE: "or a template rendered to nothing: esbench render-track shows it",
 }
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
@@ -64,18 +67,6 @@ class JsonFault:
         return f"{self.what}, line {self.line} column {self.column + 1}"
 
 
-def read_json(text: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Return the value of a JSON text; `pairs` makes an object of its members.
-
-    Raises ValueError for other text, and also for NaN, a number that no float holds and half a character;
-    RecursionError for what is nested too deeply.
-    """
-    number = read_number  # refuses NaN and Infinity, too, which Python's parser takes for numbers
-    value = json.loads(text, object_pairs_hook=pairs, parse_constant=number, parse_int=number, parse_float=number)
-    json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
 def json_fault(text: str | bytes) -> JsonFault:
     """Return the first fault of a text that Python cannot read as JSON; call it for no other text.
 
@@ -87,6 +78,12 @@ def json_fault(text: str | bytes) -> JsonFault:
         except UnicodeDecodeError as error:
             return JsonFault(f"byte {error.start} is not UTF-8 text", 1, 0, "save it as UTF-8")
     return _Reader(text).read()
+
+
+def in_template(text: str) -> JsonFault:
+    """As `json_fault`, with the remedies of a text that a template was rendered to."""
+    fault = json_fault(text)
+    return replace(fault, hint=_IN_TEMPLATES.get(fault.what, fault.hint))
 
 
 class _Reader:

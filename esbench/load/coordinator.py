@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, RaceError
 from esbench.events.listeners import Listener
@@ -18,7 +18,6 @@ from esbench.load.assignment import deal, most_workers
 from esbench.load.checks import lost_hosts
 from esbench.load.health import Watch
 from esbench.load.host_outages import HostOutages
-from esbench.load.host_shares import HostShares
 from esbench.load.hot import clock_ns
 from esbench.load.launcher import Launcher, WorkerProcess, end_all
 from esbench.load.measurements import TaskMeasurements
@@ -30,6 +29,9 @@ from esbench.model import Step, Task
 from esbench.operations.base import kind_of
 from esbench.record.model import DriverFacts, TaskResult
 from esbench.requests.ledger import Ledger
+
+if TYPE_CHECKING:
+    from esbench.load.host_shares import HostShares
 
 NS = 1_000_000_000
 _READY_TIMEOUT_S = 60.0
@@ -287,6 +289,8 @@ class Coordinator:
         return results
 
     def _host_shares(self, task: Task) -> HostShares:
+        from esbench.load.host_shares import HostShares
+
         host_of = {worker.number: worker.process.host for worker in self._workers}
         return HostShares(host_of, self._launcher.clock_uncertainty_ms, is_open=task.schedule.is_open)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from esbench.errors import RaceError
 from esbench.load.failures import sentence
-from esbench.load.host_shares import HostShares
 from esbench.load.messages import TaskEnd, TaskSeconds
 from esbench.measure import drift
 from esbench.measure.schedule import measured_period_s
@@ -23,6 +23,9 @@ from esbench.model import Task
 from esbench.record.model import (
     Window,
 )
+
+if TYPE_CHECKING:
+    from esbench.load.host_shares import HostShares
 
 NS = 1_000_000_000
 _FEWEST_SECONDS = 3  # minimum, median and maximum of throughput need this many whole seconds

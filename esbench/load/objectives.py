@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import inf, isfinite
 
 from esbench.measure.histogram import Counts, percentiles_ns, supported
@@ -27,12 +26,6 @@ def judged(
     """
     figures = _Counted(task, tally, unsent, throughput, checks)
     return tuple(figures.judge(objective) for objective in task.objectives)
-
-
-def within_limits(task: Task, tally: Tally) -> dict[float, int]:
-    """Return the number of good replies within each of a task's thresholds, by threshold in ms."""
-    limits = task.limits_ms
-    return dict(zip(limits, accumulate(tally.within or [0] * len(limits)), strict=True))
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ class _Counted:
         return 100 * (count if objective.kind == "errors" else requests - count) / requests
 
     def _within(self, limit_ms: float) -> int:
-        return within_limits(self.task, self.tally)[limit_ms]
+        return self.tally.within_limits(self.task.limits_ms)[limit_ms]
 
     @property
     def _all(self) -> int:

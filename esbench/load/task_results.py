@@ -16,7 +16,6 @@ from typing import Any
 
 from esbench.load.checks import NEVER_BEGUN, Amount, TaskFigures, task_checks
 from esbench.load.measurements import NS, TaskMeasurements
-from esbench.load.objectives import judged, within_limits
 from esbench.measure import drift
 from esbench.measure.histogram import distribution_ms, encode, supported
 from esbench.measure.measures import HISTOGRAMS
@@ -25,7 +24,6 @@ from esbench.measure.scores import interval
 from esbench.measure.slice_rate import cycle_s, whole_slices
 from esbench.measure.slices import SlicedTime
 from esbench.measure.tally import Errors, Spread, Tally
-from esbench.measure.think_time import think_spread_text
 from esbench.measure.verdict import OWN_THROUGHPUT, Evidence
 from esbench.model import Task
 from esbench.record.index_prefix import without_prefix
@@ -34,6 +32,7 @@ from esbench.record.model import (
     Check,
     ErrorKind,
     NamedRequest,
+    ObjectiveResult,
     Phase,
     RateStage,
     ScoreFigures,
@@ -136,7 +135,7 @@ class _Figures:
             ramp_up_s=schedule.ramp_up_s,
             ramp_down_s=schedule.ramp_down_s,
             think_time_s=task.think_time_s,
-            think_spread=think_spread_text(task),
+            think_spread=_think_spread(task),
             tags=task.tags,
             meta=dict(task.meta),
             path="python" if task.operation.python or schedule.custom else "compiled",
@@ -183,8 +182,14 @@ class _Figures:
             *(task_checks(self._to_check(result), workers) if self.done.begun else (NEVER_BEGUN,)),
             *(() if shared is None else shared.checks()),
         )
-        objectives = judged(self.task, self.tally, self.done.unsent, self.throughput, failed)
-        return replace(result, worker_health=workers, checks=failed, objectives=objectives)
+        return replace(result, worker_health=workers, checks=failed, objectives=self._objectives(failed))
+
+    def _objectives(self, failed: Sequence[Check]) -> tuple[ObjectiveResult, ...]:
+        if not self.task.objectives:
+            return ()
+        from esbench.load.objectives import judged
+
+        return judged(self.task, self.tally, self.done.unsent, self.throughput, failed)
 
     def _to_check(self, result: TaskResult) -> TaskFigures:
         done = self.done
@@ -343,6 +348,14 @@ class _Figures:
         return rate_segments(schedule, self.done.per_request)[-1].rate_end
 
 
+def _think_spread(task: Task) -> str:
+    if task.think_spread is None:
+        return ""
+    from esbench.measure.think_time import think_spread_text
+
+    return think_spread_text(task)
+
+
 def _slice_plan(time: SlicedTime, overlapping: int) -> SlicePlan:
     lengths_s = time.length_ns / NS, time.gap_ns / NS, time.settle_ns / NS
     return SlicePlan(*lengths_s, time.sides, time.side, time.seed, time.skipped, overlapping)
@@ -395,7 +408,7 @@ def _within(task: Task, tally: Tally, unsent: int) -> dict[str, float]:
     total = tally.requests + unsent
     if not total:
         return {}
-    return {f"{limit:g}": count / total * 100 for limit, count in within_limits(task, tally).items()}
+    return {f"{limit:g}": count / total * 100 for limit, count in tally.within_limits(task.limits_ms).items()}
 
 
 def _named(name: str, part: Any) -> NamedRequest:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from esbench.measure.histogram import Counts
 from esbench.measure.measures import HISTOGRAMS
@@ -184,6 +186,10 @@ class Tally:
         for name, numbers in other.returned.items():
             self.add_returned(name, numbers)
         self.scores.merge(other.scores)
+
+    def within_limits(self, limits_ms: Sequence[float]) -> dict[float, int]:
+        """Return the number of good replies within each of the task's thresholds, by threshold in ms."""
+        return dict(zip(limits_ms, accumulate(self.within or [0] * len(limits_ms)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from typing import Any
 from esbench.corpus.prepared import PreparedDocuments, documents_of, mean_document_bytes
 from esbench.errors import TrackError
 from esbench.measure.verdict import Verdict
-from esbench.model import Index
+from esbench.model import SQL, Index
 from esbench.operations.answers import AnswerMapping
 from esbench.operations.base import MEASURED, READ, OperationType, TaskContext
 from esbench.operations.parameters import IN_SQL, REFRESH, Parameter, flag
 from esbench.operations.replies import judge_deleted, judge_found, judge_get, judge_indexed
 from esbench.requests.ledger import Ledger
 from esbench.requests.programs import Judge, Program, Request, TemplateProgram, template_of
-from esbench.requests.sql_text import check_statement
 from esbench.requests.templates import Encoding, RequestTemplate, Slot, encode_all, segment
 from esbench.requests.variables import Places
 
@@ -43,7 +42,10 @@ class Get(OperationType):
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         AnswerMapping.of(params, where)
-        check_statement(params, where)
+        if SQL in params:
+            from esbench.requests.sql_text import check_statement
+
+            check_statement(params, where)
 
     def compile(self, context: TaskContext) -> Program:
         params = context.params

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from esbench.errors.json_faults import json_fault
 from esbench.measure.verdict import GOOD, Verdict
 from esbench.operations.base import TaskContext
 from esbench.operations.replies import judge_plain
@@ -124,6 +123,8 @@ class Questions(Exchanges):
         try:
             content = json.loads(request.body or b"{}")
         except ValueError:
+            from esbench.errors.json_faults import json_fault
+
             raise RequestFailed("bad request", f"the body is not JSON: {json_fault(request.body)}") from None
         if not isinstance(content, dict):
             raise RequestFailed("bad request", "the body is not a JSON object")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError, UsageError, closest, did_you_mean
-from esbench.requests.sql_text import SQL
+from esbench.model import SQL
 from esbench.units import parse_duration
 
 KIND_NAMES = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from esbench.cluster.dialect import Feature
 from esbench.errors import TrackError
-from esbench.errors.json_faults import json_fault
+from esbench.model import SQL
 from esbench.operations.answers import AnswerMapping
 from esbench.operations.base import READ, OperationType, TaskContext
 from esbench.operations.drawn import DrawnProgram
@@ -27,7 +27,6 @@ from esbench.operations.parameters import IN_SQL, Parameter, flag, whole
 from esbench.operations.replies import judge_in_detail, judge_search, sampling_took
 from esbench.requests.programs import Program, Request, TemplateProgram, template_of
 from esbench.requests.scoring import ScoredProgram
-from esbench.requests.sql_text import check_statement
 from esbench.requests.templates import RequestTemplate
 from esbench.tables import SCORING, load
 
@@ -98,6 +97,8 @@ def _decoded_body(params: Mapping[str, Any], where: str) -> dict[str, Any]:
         try:
             body = json.loads(body)
         except ValueError:
+            from esbench.errors.json_faults import json_fault
+
             fault = json_fault(body)
             raise TrackError(f'"body" is not JSON: {fault}', where=where, hint=fault.hint) from None
     if not isinstance(body, dict):
@@ -156,7 +157,10 @@ class Search(ScrollSearch):
     def check(self, params: Mapping[str, Any], where: str) -> None:
         super().check(params, where)
         AnswerMapping.of(params, where)
-        check_statement(params, where)
+        if SQL in params:
+            from esbench.requests.sql_text import check_statement
+
+            check_statement(params, where)
         if params.get("score") is None:
             return
         if params.get("pages") is not None:

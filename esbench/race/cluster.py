@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from esbench.cluster.addresses import addresses_by_name, hosts_to_reach
 from esbench.cluster.client import SERVERLESS, Cluster, ClusterInfo, IndexIdentity
@@ -22,7 +22,6 @@ from esbench.load.messages import Target
 from esbench.model import DEFAULT_CLUSTER, Challenge, Track
 from esbench.operations.base import TaskContext
 from esbench.race.external import ExternalEngine
-from esbench.race.node_engine import Engine, new_engine
 from esbench.race.node_options import EmbeddedOptions, Endpoint
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter
@@ -35,6 +34,9 @@ from esbench.telemetry.interference import disturbances, disturbed
 from esbench.telemetry.snapshots import count_at
 from esbench.telemetry.watch import Said, Telemetry
 from esbench.track.features import finds_thai_words, lacked, needs_of, nodes_needed
+
+if TYPE_CHECKING:
+    from esbench.race.node_engine import Engine
 
 TELEMETRY_TIMEOUT_S = 10.0  # of its requests
 _SETTLED_WITHIN_S, _LOOK_S = 30.0, 0.5
@@ -366,6 +368,8 @@ def watching(
 
 def embedded_engine(options: RaceOptions, logs: Path, progress: Progress) -> Engine:
     """Return the engine that these options define, not started. UsageError for wrong options."""
+    from esbench.race.node_engine import new_engine
+
     return new_engine(embedded_options(options, logs), progress)
 
 

@@ -1,4 +1,4 @@
-"""Hooks: what decides on a race while it runs. Features that decide on every race, if asked to, stand in HOOKS.
+"""Hooks: what decides on a race while it runs. HOOKS are those that a race has by what its track or options ask for.
 
 A search for a capacity chooses each step by what it has seen; a side of a duel waits for the other sides; read tasks
 are asked again between steps. A lone race has the default, the steps of its challenge in their order.
@@ -6,24 +6,24 @@ are asked again between steps. A lone race has the default, the steps of its cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from esbench.events.listeners import Listener, Listeners
 from esbench.load.coordinator import at_once
+from esbench.measure.schedule import rates
 from esbench.measure.slices import WholeTime
 from esbench.race.interrupts import Interrupts, InterruptsByOthers
-from esbench.record.parts import attribute_at
+from esbench.tables import load
+from esbench.units import PERCENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from esbench.events.progress import Progress
     from esbench.load.coordinator import Coordinator
     from esbench.load.messages import Stock, Target
-    from esbench.model import Challenge, Step
+    from esbench.model import Challenge, Step, Track
     from esbench.race.cluster import RaceTarget
     from esbench.race.node_engine import Engine
     from esbench.race.options import RaceOptions
@@ -33,12 +33,42 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PERCENT_RATES = "esbench.features.capacity.percent_rates:PercentRates"
+_OF_VECTORS = {"data", "data_set_path"}  # parameters of operations that search or send vectors
+
+
+@dataclass(frozen=True)
+class HookRow:
+    """A hook at a place ("module:attribute"), a function of options, and whether it decides on a race of these options,
+    this track and these tasks. It is imported for such a race alone."""
+
+    place: str
+    decides: Callable[[RaceOptions, Track, Challenge], bool]
+
+
+def _has_percent(options: RaceOptions, _: Track, challenge: Challenge) -> bool:
+    units = (rate.unit for task in challenge.tasks for rate in rates(task.schedule))
+    return options.capacity is not None or PERCENT in units
+
+
+def _reads(*_: Any) -> bool:
+    return True
+
+
+def _replays(options: RaceOptions, track: Track, challenge: Challenge) -> bool:
+    is_round_of_log = options.session is not None and any(each.schedule.recorded for each in challenge.tasks)
+    return is_round_of_log or "replay" in track.meta
+
+
+def _searches_vectors(_: RaceOptions, __: Track, challenge: Challenge) -> bool:
+    return any(_OF_VECTORS & task.operation.params.keys() for task in challenge.tasks)
+
+
+# In the order in which they are given the tasks: rates are known before anything is made of them.
 HOOKS = (
-    PERCENT_RATES,
-    "esbench.race.answers:ReadTasks",
-    "esbench.features.replay.rounds:ReplayedRounds",
-    "esbench.features.vectors.hook:VectorFiles",
+    HookRow("esbench.features.capacity.percent_rates:PercentRates", _has_percent),
+    HookRow("esbench.race.answers:ReadTasks", _reads),
+    HookRow("esbench.features.replay.rounds:ReplayedRounds", _replays),
+    HookRow("esbench.features.vectors.tasks:VectorTasks", _searches_vectors),
 )
 
 
@@ -169,7 +199,22 @@ class Hooks(Listeners, Hook):
             yield from each.planned()
 
 
-def with_hooks_of_features(hook: Hook, options: RaceOptions) -> Hooks:
-    """Return the hook of a race with those of the features that decide on every race, if asked to."""
-    made: list[Callable[[RaceOptions], Hook] | None] = [attribute_at(place) for place in HOOKS]
-    return Hooks((hook, *(make(options) for make in made if make is not None)))
+class RaceHooks(Hooks):
+    """The hook of a race, and those of HOOKS that decide on it, which are made when its tasks are known."""
+
+    def __init__(self, hook: Hook, options: RaceOptions) -> None:
+        super().__init__((hook,))
+        self._given, self._options = hook, options
+
+    def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
+        """Return the challenge as all of them let it be raced. UsageError if the feature of one is not installed."""
+        hooks = [self._given]
+        challenge = self._given.tasks(challenge, raced)
+        for row in HOOKS:
+            if row.decides(self._options, raced.track, challenge):
+                hooks.append(load(row.place)(self._options))
+                challenge = hooks[-1].tasks(challenge, raced)
+        # Anew, not added to: the tasks of a race are asked again where the default node lacks what they need.
+        self._hooks = tuple(hooks)
+        self._listeners = self._hooks
+        return challenge

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from esbench.corpus.prepared import PreparedDocuments
 from esbench.errors import LackedFeatureError
 from esbench.events.progress import Progress
 from esbench.load.coordinator import Coordinator
 from esbench.load.launcher import Launcher, LocalLauncher
-from esbench.measure.schedule import rates
-from esbench.model import DEFAULT_CLUSTER, Challenge
+from esbench.model import DEFAULT_CLUSTER
 from esbench.operations.base import kind_of
 from esbench.race.cluster import RacedCluster, RaceTarget
-from esbench.race.hook import PERCENT_RATES, Hook
+from esbench.race.hook import Hook
 from esbench.race.host_limits import check_clients, check_workers
-from esbench.race.node_engine import Engine
 from esbench.race.options import RaceOptions
-from esbench.race.recorded import part_of
 from esbench.race.track import RacedTrack
 from esbench.record.index_prefix import index_prefix
 from esbench.record.model import CorpusFacts
 from esbench.record.secrets import secret_values
 from esbench.record.store import RaceFolder
-from esbench.tables import LAUNCHERS, SERVERS, load, require
-from esbench.units import PERCENT, Rate
+from esbench.tables import LAUNCHERS, SERVERS, load
+
+if TYPE_CHECKING:
+    from esbench.race.node_engine import Engine
 
 
 def hide_secrets(options: RaceOptions) -> RaceOptions:
@@ -100,10 +99,11 @@ def load_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, ho
     raced = RacedTrack(options, cluster.info, progress)
     raced.challenge = hook.tasks(raced.challenge, raced)
     raced.warnings += hook.warnings
-    if options.capacity is not None or any(rate.unit == PERCENT for rate in _rates(raced.challenge)):
-        require(PERCENT_RATES)
-    shaped = hook.pace.shaped(raced.challenge)
-    raced.challenge = part_of(shaped, options.session.round if options.session else 1)
+    raced.challenge = hook.pace.shaped(raced.challenge)
+    if options.session is not None:
+        from esbench.race.recorded import part_of
+
+        raced.challenge = part_of(raced.challenge, options.session.round)
     for task in raced.challenge.tasks:
         if task.cluster not in cluster.clusters:
             from esbench.race.clusters import no_such_cluster
@@ -115,11 +115,6 @@ def load_track(options: RaceOptions, cluster: RaceTarget, progress: Progress, ho
     check_clients(options, raced.challenge)
     raced.check_sizes()
     return raced
-
-
-def _rates(challenge: Challenge) -> Iterator[Rate]:
-    for task in challenge.tasks:
-        yield from rates(task.schedule)
 
 
 def _launcher(options: RaceOptions, log: Path) -> Launcher:

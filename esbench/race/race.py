@@ -15,7 +15,7 @@ from esbench.errors import EsbenchError, RaceError
 from esbench.events.listeners import Listener
 from esbench.events.progress import Progress
 from esbench.race.cluster import RaceTarget
-from esbench.race.hook import Hook, Hooks, with_hooks_of_features
+from esbench.race.hook import Hook, RaceHooks
 from esbench.race.options import RaceOptions
 from esbench.race.preparing import check_worker_count, hide_secrets, reach
 from esbench.race.running import BegunRace
@@ -108,8 +108,8 @@ def plan(options: RaceOptions, progress: Progress, hook: Hook | None = None) -> 
 
 def _reached(
     options: RaceOptions, progress: Progress, stack: ExitStack, hook: Hook | None
-) -> tuple[RaceTarget, RacedTrack, Hooks]:
+) -> tuple[RaceTarget, RacedTrack, RaceHooks]:
     """Return the cluster of a race that is only looked at, connected if it is external, the race's track and hooks."""
     folder = RaceFolder(RaceStore(options.home).races_folder / options.race_id)  # not made
-    hooks = with_hooks_of_features(hook or Hook(), options)
+    hooks = RaceHooks(hook or Hook(), options)
     return *reach(options, progress, folder, stack, hooks), hooks

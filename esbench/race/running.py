@@ -21,7 +21,7 @@ from esbench.measure.tally import Second
 from esbench.model import Challenge, Step, Task
 from esbench.race.cluster import RaceTarget, StepTelemetry, WatchedRace
 from esbench.race.hidden_events import HiddenEvents
-from esbench.race.hook import Hook, PreparedRace, with_hooks_of_features
+from esbench.race.hook import Hook, PreparedRace, RaceHooks
 from esbench.race.host_limits import too_fast
 from esbench.race.options import RaceOptions
 from esbench.race.preparing import (
@@ -58,7 +58,7 @@ class BegunRace:
     def __init__(self, options: RaceOptions, progress: Progress, hook: Hook) -> None:
         self._options, self._started_at, self._epoch_ns = hide_secrets(options), now(), clock_ns()
         self._progress = progress
-        self.hook = with_hooks_of_features(hook, self._options)
+        self.hook = RaceHooks(hook, self._options)
         self._stack = ExitStack()
 
     def __enter__(self) -> BegunRace:

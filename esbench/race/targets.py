@@ -18,7 +18,6 @@ from esbench.model import DEFAULT_CLUSTER, Step, Task
 from esbench.operations.base import kind_of
 from esbench.race.cluster import RaceTarget
 from esbench.race.hook import Pace
-from esbench.race.names_of_others import refuse_names_of_others
 from esbench.race.options import RaceOptions
 from esbench.race.recording import RecordWriter
 from esbench.race.track import RacedTrack
@@ -85,6 +84,8 @@ class ClusterTargets:
         looked at. RaceError for a name that another side on the same node would use, too.
         """
         if self._options.other_prefixes:
+            from esbench.race.names_of_others import refuse_names_of_others
+
             prefix = index_prefix(self._options.track_params)
             refuse_names_of_others(self._raced.track, self._raced.challenge, self.names, prefix)
         if not self._may_be_asked:

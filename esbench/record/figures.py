@@ -279,8 +279,8 @@ def single_notices(record: RaceRecord) -> tuple[Notice, ...]:
         found.append(Notice(record.damage, about_race=Consequence.CHANGED_RECORD))
     found.extend(map(Notice, filter(None, record.warnings)))
     found.extend(_host_notices(record))
-    for key, part in declared_parts().items():
-        found.extend(part.notices(record.parts[key]) if key in record.parts else ())
+    for key, part in declared_parts(record.parts).items():
+        found.extend(part.notices(record.parts[key]))
     for task in reported_tasks(record):
         judged = replace(task, checks=judged_checks(record, task))
         found.extend(_task_notices(judged, task_label(record, task), record.failure or ""))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import msgspec
 
 from esbench.record.model import RaceRecord
+from esbench.tables import is_absent
 
 if TYPE_CHECKING:
     from esbench.record.figures import Notice
@@ -87,9 +88,10 @@ def attribute_at(place: str) -> Any | None:
     return getattr(module, attribute)
 
 
-def declared_parts() -> dict[str, Part[Any, Any]]:
-    """Return the parts of the features that are there, by key."""
-    found = {key: attribute_at(place) for key, place in PARTS.items()}
+def declared_parts(keys: Iterable[str] = PARTS) -> dict[str, Part[Any, Any]]:
+    """Return the parts of the features that are there, by key; of other keys than these, nothing is imported."""
+    wanted = {*keys}
+    found = {key: attribute_at(place) for key, place in PARTS.items() if key in wanted}
     return {key: part for key, part in found.items() if part is not None}
 
 
@@ -98,23 +100,29 @@ def decoded_parts(payload: bytes) -> dict[str, Any]:
 
     Raises ValueError for a value that does not have the form of its part.
     """
-    declared, found = declared_parts(), {}
-    for key, raw in _raw(payload).items():
-        if key in declared and raw != _NULL:
+    raws, empty, found = _raw(payload), _empty(), {}
+    declared = declared_parts(key for key, raw in raws.items() if raw != _NULL)
+    for key, raw in raws.items():
+        if key in declared:
             found[key] = msgspec.json.decode(raw, type=declared[key].kind, strict=False)
-        elif key not in declared:
+        elif raw != _NULL or key not in empty:
             found[key] = msgspec.json.decode(raw)
     return found
 
 
 def decoded_entries(payload: bytes) -> dict[str, Any]:
     """Return what lists show of the parts of an encoded record, by key. Raises ValueError as `decoded_parts`."""
-    declared, found = declared_parts(), {}
-    for key, raw in _raw(payload).items():
-        if key in declared and raw != _NULL and (kind := declared[key].entry) is not None:
-            found[key] = msgspec.json.decode(raw, type=kind, strict=False)
-            declared[key].check_entry(found[key])
+    raws, found = _raw(payload), {}
+    for key, part in declared_parts(key for key, raw in raws.items() if raw != _NULL).items():
+        if part.entry is not None:
+            found[key] = msgspec.json.decode(raws[key], type=part.entry, strict=False)
+            part.check_entry(found[key])
     return found
+
+
+def _empty() -> dict[str, None]:
+    """Return the keys of the parts of the features that are there, each without a value."""
+    return {key: None for key, place in PARTS.items() if not is_absent(place)}
 
 
 def _raw(payload: bytes) -> dict[str, bytes]:
@@ -127,7 +135,7 @@ def typed(record: RecordT) -> RecordT:
 
     Raises ValueError for one that does not have the form of its part.
     """
-    declared = declared_parts()
+    declared = declared_parts(record.parts)
     parts = {
         key: msgspec.convert(value, declared[key].kind) if key in declared else value
         for key, value in record.parts.items()
@@ -140,18 +148,18 @@ def with_parts_as_keys(document: Mapping[str, Any]) -> dict[str, Any]:
     there."""
     written: dict[str, Any] = {}
     for key, value in document.items():
-        written |= {**dict.fromkeys(declared_parts()), **value} if key == "parts" else {key: value}
+        written |= {**_empty(), **value} if key == "parts" else {key: value}
     return written
 
 
 def check_parts(record: RaceRecord) -> None:
     """Raise ValueError for a part that cannot be shown or compared."""
-    for part in declared_parts().values():
+    for part in declared_parts(record.parts).values():
         if (value := part.kept_in(record)) is not None:
             part.check(value)
 
 
 def is_only_tried(record: RaceRecord, task: str) -> bool:
     """True if the rate of a task, by name, was only tried by what a part of the record is about."""
-    declared = declared_parts()
+    declared = declared_parts(record.parts)
     return any(declared[key].only_tried(value, task) for key, value in record.parts.items() if key in declared)

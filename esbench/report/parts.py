@@ -67,8 +67,8 @@ class PartReport(Protocol):
 
 def _reports(keys: Collection[str]) -> Iterator[tuple[str, PartReport]]:
     """Yield each key of a part that reports show, and its report."""
-    for key, part in declared_parts().items():
-        report: PartReport | None = attribute_at(part.report) if key in keys and part.report else None
+    for key, part in declared_parts(keys).items():
+        report: PartReport | None = attribute_at(part.report) if part.report else None
         if report is not None:
             yield key, report
 

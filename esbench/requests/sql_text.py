@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from esbench.errors import TrackError
+from esbench.model import SQL
 from esbench.requests.templates import Encoding, Slot
 from esbench.requests.templates import parse as parse_slots
 
-SQL = "sql"  # the parameter of an operation
 # What is no code, each up to its end or that of all. What begins with /*! or /*M! is code of some servers.
 _NO_CODE = re.compile(
     r"""(?P<text>    ' (?:[^'\\] | \\. | '')* (?:'|\Z)  |  " (?:[^"\\] | \\. | "")* (?:"|\Z) )

@@ -14,19 +14,12 @@ from typing import Any, NoReturn
 import yaml
 
 from esbench.errors import EsbenchError, TrackError, UsageError
-from esbench.errors.json_faults import COMMENT, EMPTY, NO_VALUE, SINGLE_QUOTES, json_fault, read_json
-from esbench.numbers import read_number
+from esbench.numbers import read_json, read_number
 from esbench.track.rendering import Rendered
 from esbench.track.source import YAML_SUFFIXES
 
 Path = tuple[str | int, ...]
 _MOST_VALUES = 1_000_000  # that aliases may add to a document
-_TEMPLATE_REMEDIES = {
-    COMMENT: "JSON has none: remove it, or write {# ... #}",
-    SINGLE_QUOTES: 'write "...", in a template {{ ... | tojson }}',
-    EMPTY: "or its template rendered to nothing: esbench render-track shows it",
-    NO_VALUE: "or a template rendered to nothing: esbench render-track shows it",
-}
 _YAML_REMEDIES = {  # by the words of libyaml
     "could not find expected ':'": "write key: value",
     "mapping values are not allowed in this context": "put quotes around text with a colon, or mend the indentation",
@@ -206,11 +199,13 @@ def _parse_json(rendered: Rendered) -> Any:
     try:
         return read_json(rendered.text)
     except ValueError:
-        fault = json_fault(rendered.text)
-    what, hint = fault.what, _TEMPLATE_REMEDIES.get(fault.what, fault.hint)
+        from esbench.errors.json_faults import in_template
+
+        fault = in_template(rendered.text)
+    what = fault.what
     if fault.opened is not None:
         what += f" of {rendered.location(*fault.opened)}"
-    raise _syntax_error(rendered, f"not valid JSON: {what}", fault.line, fault.column, hint)
+    raise _syntax_error(rendered, f"not valid JSON: {what}", fault.line, fault.column, fault.hint)
 
 
 def _parse_yaml(rendered: Rendered, loader: type[_Yaml]) -> Any:

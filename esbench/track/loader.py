@@ -25,7 +25,7 @@ from esbench.model import (
     Track,
     leaves_folder,
 )
-from esbench.track import document, features, schema, testmode
+from esbench.track import document, features, schema
 from esbench.track.document import DocumentNode, parse
 from esbench.track.faults import Faults
 from esbench.track.python_part import PythonPart
@@ -107,6 +107,8 @@ def load_track(
     builder.refuse_unknown_types()
     corpora = _corpora(node, indices or data_streams, faults, _needs_corpora(builder, challenges, raced))
     if test_mode:
+        from esbench.track import testmode
+
         corpora = tuple(testmode.shrink_corpus(corpus) for corpus in corpora)
         challenges = tuple(testmode.shrink_challenge(challenge) for challenge in challenges)
     return Track(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from esbench.errors import EsbenchError, TrackError, did_you_mean, nearest
-from esbench.measure.objectives import parse_objective
 from esbench.measure.schedule import rates, stages_duration_s
 from esbench.model import ANY_TASK, DEFAULT_CLUSTER, Challenge, Objective, Operation, Schedule, Step, Task, Variable
 from esbench.operations.base import kind_of
@@ -481,6 +480,8 @@ def _contradictions_of_ramp_down(task: Task) -> Iterator[tuple[str, str]]:
 
 
 def _objective(node: DocumentNode) -> Objective:
+    from esbench.measure.objectives import parse_objective
+
     try:
         return parse_objective(node.value)
     except EsbenchError as error:

@@ -26,7 +26,6 @@ from esbench.features.capacity.record import (
     holds,
 )
 from esbench.features.capacity.search import found_so_far, next_of, next_of_sides
-from esbench.load.objectives import within_limits
 from esbench.measure.tally import Second, Tally
 from esbench.model import Challenge, Objective, Schedule, Step, Task
 from esbench.operations.base import is_load, kind_of
@@ -273,7 +272,7 @@ class ProbeSteps(Hook):
     def _late(self, objective: Objective, tally: Tally) -> int:
         if objective.limit_ms is None:
             return tally.errors.total
-        return tally.requests - within_limits(self._running, tally)[objective.limit_ms]
+        return tally.requests - tally.within_limits(self._running.limits_ms)[objective.limit_ms]
 
 
 def _for_a_time(task: Task, warmup_s: float, measured_s: float) -> Task:

@@ -17,14 +17,14 @@ from esbench.features.sql.client import SqlSession, SqlTurns, most_prepared
 from esbench.features.sql.statements import Values, counting, quoted_name
 from esbench.features.sql.tuples import END, RowDocuments, columns_of, parameter
 from esbench.measure.verdict import GOOD, Verdict
-from esbench.model import Task, Track
+from esbench.model import SQL, Task, Track
 from esbench.operations.base import TaskContext
 from esbench.operations.bulk_program import BulkProgram, Piece
 from esbench.operations.documents import FreshDocuments, corpus_of
 from esbench.operations.indices import judge_count, to_create, to_delete
 from esbench.operations.parameters import flag
 from esbench.requests.programs import Program
-from esbench.requests.sql_text import SQL, Statement, statements_in
+from esbench.requests.sql_text import Statement, statements_in
 from esbench.requests.templates import Encoding
 
 Run = Callable[[SqlSession, Any], Awaitable[Verdict]]

@@ -21,7 +21,7 @@ from esbench.features.sql.server import Database, work
 from esbench.features.sql.statements import Values
 from esbench.features.sql.tuples import prepare_rows
 from esbench.load.messages import Target
-from esbench.model import Challenge, Track
+from esbench.model import SQL, Challenge, Track
 from esbench.operations.answers import AnswerMapping
 from esbench.operations.approximate import NotComparable
 from esbench.operations.base import TaskContext
@@ -35,7 +35,7 @@ from esbench.record.answers import ROWS
 from esbench.record.host import host_facts
 from esbench.record.model import ClusterFacts, DiskFacts, NodeFacts
 from esbench.record.store import RaceFolder
-from esbench.requests.sql_text import SQL, Statement
+from esbench.requests.sql_text import Statement
 from esbench.telemetry.device import Scene
 from esbench.telemetry.watch import Telemetry
 

@@ -22,6 +22,7 @@ from esbench.operations import builtin_operations
 from esbench.operations.base import default_index, kind_of
 from esbench.operations.parameters import whole
 from esbench.operations.search import Search
+from esbench.race.hook import Hook
 from esbench.race.options import RaceOptions
 from esbench.requests.recordings import track_file
 from esbench.track.testmode import DOCUMENTS
@@ -33,15 +34,19 @@ if TYPE_CHECKING:
 _SCORE = "score"
 
 
-class VectorTasks:
-    """The tasks of a race that search vectors: operations with `data` get files of queries and judgements, and bulks of
-    data sets become bulks of prepared documents. `warnings`: why the recall of some tasks
-    is not known, and what is odd about the vectors."""
+class VectorTasks(Hook):
+    """The hook of a race that searches vectors: operations with `data` get files of queries and judgements, and bulks
+    of data sets become bulks of prepared documents. Its warnings say why the recall of some tasks is not known, and
+    what is odd about the vectors."""
 
     def __init__(self, options: RaceOptions) -> None:
         self._options = options
         self._known: dict[str, VectorData] = {}
-        self.warnings: list[str] = []
+        self._told: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(self._told))
 
     def tasks(self, challenge: Challenge, raced: RacedTrack) -> Challenge:
         """Return the challenge with the files of its vectors. TrackError or CorpusError if they cannot be made."""
@@ -68,13 +73,13 @@ class VectorTasks:
         from esbench.features.vectors.data import Neighbours
 
         sought = Neighbours(k, metric, json.dumps(filter_, sort_keys=True) if filter_ else "")
-        self.warnings += data.faults(metric)
+        self._told += data.faults(metric)
         params["queries"] = track_file(data.queries())
         params["judgements"] = track_file(data.judgements(sought))
         params.setdefault(_SCORE, f"recall@{k}")
         if writers:
             del params[_SCORE]
-            self.warnings.append(
+            self._told.append(
                 f"{task.name}: its recall is unknown: {writers[0]} writes at the same time, and which documents a "
                 "search could see is not known"
             )

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from esbench.errors.json_faults import HALF, json_fault, read_json
+from esbench.errors.json_faults import HALF, json_fault
+from esbench.numbers import read_json
 
 NO_FAULT = "it is nested too deeply"  # what is said of a text whose grammar is right
 

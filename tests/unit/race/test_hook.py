@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bound import bound_operation
 
-from esbench.model import Challenge, Step, Task
-from esbench.race.hook import Hook, Hooks, Pace, PreparedRace, SideHook, with_hooks_of_features
+from esbench.model import Challenge, Operation, Schedule, Step, Task, Track
+from esbench.race.hook import HOOKS, Hook, Hooks, Pace, PreparedRace, SideHook
 from esbench.race.options import RaceOptions
 from esbench.race.track import RacedTrack
+from esbench.units import Rate
 
 NOTHING: Any = None
 
@@ -74,6 +76,20 @@ def test_the_pace_is_that_of_the_side() -> None:
     assert Hooks([Noting("one")]).pace is Hook.pace
 
 
-def test_features_decide_on_every_race(tmp_path: Path) -> None:
-    options = RaceOptions(tmp_path, "", tmp_path)
-    assert with_hooks_of_features(Noting("one"), options).parts() == {"one": 1}
+@pytest.mark.parametrize(
+    ("operation", "schedule", "asked"),
+    [
+        ({"body": {}}, Schedule(), ["ReadTasks"]),
+        ({"body": {}}, Schedule(rate=Rate(50, "%")), ["PercentRates", "ReadTasks"]),
+        ({"data": "glove"}, Schedule(), ["ReadTasks", "VectorTasks"]),
+    ],
+)
+def test_features_decide_on_the_races_that_ask_for_them(
+    operation: Mapping[str, Any], schedule: Schedule, asked: list[str]
+) -> None:
+    task = Task("a", Operation("a", "search", operation), schedule=schedule)
+    challenge = Challenge("default", (Step((task,)),))
+    track = Track("orders", Path("track.json"), "", "", (challenge,))
+    options = RaceOptions(Path(), "", Path())
+    found = [row.place.partition(":")[2] for row in HOOKS if row.decides(options, track, challenge)]
+    assert found == asked
