@@ -12,7 +12,7 @@ from esbench.comparison.effects import Design, fit, fit_at_once, round_differenc
 from esbench.comparison.metrics import THROUGHPUT, Key, Race, min_effect, other_fault, typical
 from esbench.comparison.model import CompareOptions, Difference, Row, RowVerdict
 from esbench.comparison.preconditions import Leak, leak, of_slices, on_this_node, tasks_of
-from esbench.comparison.reasons import CHECK, NO_EQUAL_RECALL, NO_SECONDS, NO_TURNS
+from esbench.comparison.reasons import CHECK, NO_EQUAL_RECALL, NO_SECONDS, NO_TURNS, NO_VALUE
 from esbench.comparison.rows import CandidateRow, beside_the_interval, not_comparable
 from esbench.comparison.settling import too_few_rounds
 from esbench.record.figures import HIGHER, Figure
@@ -155,7 +155,8 @@ class _Sides:
                 return RowVerdict(NO_SECONDS, f"the seconds of {missing} are missing (seconds.jsonl)")
             if (refused := of_slices(design, THROUGHPUT, label)) is not None:
                 return refused
-        return None
+        without = sum(self._sweep.frontier(race) is None for race in design.races)
+        return RowVerdict(NO_VALUE, f"{without} of {len(design.races)} races have no value") if without else None
 
     def _ranges(self) -> list[tuple[float, float]]:
         """Return the recalls, from and to, that all races of the baseline reach, and those of the contender."""
@@ -163,7 +164,7 @@ class _Sides:
             [found for race in races if (found := self._sweep.frontier(race)) is not None]
             for races in (self._design.baseline, self._design.contender)
         ]
-        return [(max(each.low for each in side), min(each.high for each in side)) for side in sides if side]
+        return [(max(each.low for each in side), min(each.high for each in side)) for side in sides]
 
     def _reached(self) -> list[float]:
         """Return the recalls of the options that all races of both sides reach."""

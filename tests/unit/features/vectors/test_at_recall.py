@@ -13,9 +13,9 @@ from sliced_sides import Drawn, rounds
 
 from esbench.comparison.compare import compare
 from esbench.comparison.model import CompareOptions, Pair, Row, Side
-from esbench.comparison.reasons import CHECK, FEW_ROUNDS, MORE_ERRORS, NO_EQUAL_RECALL, NO_TURNS
+from esbench.comparison.reasons import CHECK, FEW_ROUNDS, MORE_ERRORS, NO_EQUAL_RECALL, NO_TURNS, NO_VALUE
 from esbench.features.vectors.at_recall import Frontier, Sweep
-from esbench.record.model import Check, ScoreFigures
+from esbench.record.model import Check, ScoreFigures, Throughput
 
 Points = Sequence[tuple[float, float]]
 OURS: Points = [(0.80, 4000), (0.92, 2000), (0.97, 1000), (0.995, 500)]
@@ -142,6 +142,8 @@ def test_figures_that_must_not_be_used_and_more_errors_are_no_gain() -> None:
     failing = with_tasks(theirs, errors=theirs.records[0].tasks[0].requests // 50)
     assert {row.verdict.reason for row in rows_of(ours, failing).values() if row.verdict} == {MORE_ERRORS}
     checked = with_tasks(theirs, checks=(Check("incomplete", "unusable", "a load worker died", "race again"),))
+    nothing = with_tasks(theirs, throughput=Throughput("ops", None))
+    assert [row.verdict.reason for row in rows_of(ours, nothing).values() if row.verdict] == [NO_VALUE]
     assert [row.verdict.reason for row in rows_of(ours, checked).values() if row.verdict] == [CHECK]
 
 
