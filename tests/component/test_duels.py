@@ -200,9 +200,12 @@ def test_a_side_that_prepares_its_documents_hears_an_interrupt(races: Races, nul
     assert not any(races.home.rglob("*.partial"))
 
 
-def test_a_side_that_fails_ends_the_round_of_both(races: Races, null_server: NullServerFactory) -> None:
+@pytest.mark.parametrize("planned", [(), ("--budget=5m",)], ids=["in a task", "in a pilot"])
+def test_a_side_that_fails_ends_the_round_of_both(
+    races: Races, null_server: NullServerFactory, planned: tuple[str, ...]
+) -> None:
     failing = {"method": "GET", "path": "/_doc/", "first": 1000, "reply": {"status": 500, "body": {}}}
-    process, _ = duel_at_once(races, null_server, rules=[failing])
+    process, _ = duel_at_once(races, null_server, *planned, rules=[failing])
     outcome = races.finish(process)
     assert outcome.code == 1
     assert "round 1 of 2: race " in outcome.error
