@@ -454,6 +454,7 @@ class OpenLoop(TaskLoop):
         begin_ns, _, _ = self._slice = self._time.slice_at(now_ns)
         self._zero_ns = begin_ns - self._time.own_ns(begin_ns)
         self._next_due_ns = self._due_ns(self._next_own_ns)
+        # While the other side had the time, a free client did not wait for arrivals: there were none in own time.
         for client in self._free:
             client.free_ns = max(client.free_ns, begin_ns)
         while self._line.length and self._free:
@@ -559,6 +560,7 @@ class OpenLoop(TaskLoop):
 
     def _set_free(self, client: Client) -> None:
         try:
+            # Drawn before an arrival is due: to make a request takes time, which would be the lag of its send.
             client.drawn = client.draw()
         except Exhausted:
             self._leave()

@@ -81,12 +81,14 @@ class Recorder(Meter):
         else:
             tally.errors.add(verdict.error, verdict.example, evidence=verdict.evidence)
             tally.failed.add(service_ns)
+            # It would have taken longer still: left out, a server that hangs had better percentiles than a slow one.
             if verdict.error == TIMEOUT:
                 tally.service_time_beyond.add(service_ns)
                 if self._is_open:
                     tally.latency_beyond.add(received_ns - due_ns)
         self._count_units(tally, received_ns, warmup, verdict, requests=1)
         if self._is_open:
+            # Before both, nobody could have sent it: until then it waits for a client, from then on for the driver.
             ready_ns = max(due_ns, free_ns)
             tally.client_wait.add(ready_ns - due_ns)
             tally.driver_lag.add(sent_ns - ready_ns)
@@ -118,6 +120,7 @@ class Recorder(Meter):
                 self._score_later(tally, verdict.details.score)
 
     def _score_later(self, tally: Tally, score: Callable[[], tuple[str, int, float]]) -> None:
+        # To score a reply takes CPU, and this is called before the next request of the loop is sent.
         self._unscored.append((tally, score))
         if self._soon is not None and len(self._unscored) == 1:
             self._soon(self._score_all)

@@ -68,7 +68,7 @@ class BegunRace:
             stack.enter_context(self._progress.checked(self.interrupts.check))
             with self.hook.pace.turn():
                 self._begin(stack)
-            beginning.pop_all()
+            beginning.pop_all()  # it has begun: from here on __exit__ leaves what was entered
         return self
 
     def __exit__(self, *exc: Any) -> bool | None:
@@ -83,6 +83,8 @@ class BegunRace:
         warnings += self._coordinator.warnings
         self._cluster, self._raced = reach(options, progress, self._folder, stack, self.hook)
         self.targets = targets_of(options, self._raced, self._cluster)
+        # What it uses is known when the track was loaded for its cluster. It is claimed before it is looked at, lest
+        # another race that uses the same begins in between.
         lock.claim([each.claim for each in self.targets])
         self._warnings = [*warnings, *check_targets(self.targets, options, siblings)]
 
