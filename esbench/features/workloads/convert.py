@@ -198,11 +198,14 @@ class _Conversion:
                     continue
                 self._cut_documents(path, template, value)
                 kind = template.string(template.member(value, "operation-type")) if value.kind == "{" else None
-                if kind is None or "{{" in kind or "{%" in kind or kind in self._known:
+                lacks_file = kind in OF_VECTORS and template.member(value, "data_set_path") is None
+                if kind is None or "{{" in kind or "{%" in kind or (kind in self._known and not lacks_file):
                     continue
                 if kind in REQUESTS and _make_request(template, value, REQUESTS[kind]):
                     continue
-                why = _unknown_type(kind)
+                why = f'esbench has no operation type "{kind}"'
+                if lacks_file:
+                    why = f'esbench reads the vectors of "{kind}" from a file, and it has no "data_set_path"'
                 operation = _operation_around(value)
                 name = template.string(template.member(operation, "name"))
                 if operation.key == "operation":
@@ -335,11 +338,6 @@ def _text(path: Path) -> str:
         raise TrackError(f"cannot be read: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError as error:
         raise TrackError(f"is not UTF-8 text (byte {error.start})", where=str(path)) from None
-
-
-def _unknown_type(kind: str) -> str:
-    why = f'esbench has no operation type "{kind}"'
-    return f"{why} yet: {OF_VECTORS[kind]}" if kind in OF_VECTORS else why
 
 
 def _unknown(name: str) -> str:

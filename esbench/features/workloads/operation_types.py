@@ -43,11 +43,8 @@ REQUESTS: Mapping[str, PlainRequest] = {
     "list-all-point-in-time": PlainRequest("GET", "/_search/point_in_time/_all"),
     "warmup-knn-indices": PlainRequest("GET", "/_plugins/_knn/warmup/{index}"),
 }
-# Types that come with vectors: what they are for.
-OF_VECTORS: Mapping[str, str] = {
-    "bulk-vector-data-set": "it sends vectors of a data set (HDF5, BIGANN)",
-    "vector-search": "it draws its vectors from a data set (HDF5, BIGANN) and counts recall",
-}
+# Types whose vectors come from a file, which these name as "data_set_path", or from a corpus in another format.
+OF_VECTORS = ("bulk-vector-data-set", "vector-search")
 # Parameters under another name.
 RENAMED_KEYS: Mapping[str, str] = {
     "test_procedure": "challenge",

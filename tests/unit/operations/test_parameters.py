@@ -109,8 +109,9 @@ def test_every_type_has_a_name_and_says_what_it_does() -> None:
 
 def test_types_say_whether_they_draw_variables() -> None:
     drawing = """
-        composite composite-agg delete esql esql-profile field-caps get http-requests index msearch open-point-in-time
-        paginated-search raw-request read-after-write scroll-search search sql submit-async-search terms-enum
+        bulk-vector-data-set composite composite-agg delete esql esql-profile field-caps get http-requests index
+        knn-search msearch open-point-in-time paginated-search raw-request read-after-write scroll-search search sql
+        submit-async-search terms-enum vector-search
     """
     assert {name for name in OPERATIONS if OPERATIONS.get(name).draws} == set(drawing.split())
 

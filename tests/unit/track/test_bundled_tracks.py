@@ -79,9 +79,11 @@ def test_a_bundled_track_loads_for_every_version(name: str, version: str) -> Non
 def test_the_readme_names_every_parameter_and_no_other(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         bundled(name, no_such_parameter=1)
-    known = re.search(r"known: ([\w, ]+)", str(caught.value))
+    known = re.search(r"known: ([\w, ]+?)(?: and (\d+) more)?\)", str(caught.value))
     assert known is not None
-    assert documented_parameters(name) == set(known[1].split(", "))
+    named, more = set(known[1].split(", ")), int(known[2] or 0)
+    assert named <= documented_parameters(name)
+    assert len(documented_parameters(name)) == len(named) + more
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,7 +108,7 @@ def test_sets_of_parameters_beside_a_track_load(file: Path) -> None:
     assert file.name in readme(file.parent.name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "vectors"])  # whose documents are no corpus
 def test_the_mapping_knows_every_field_of_the_documents(name: str) -> None:
     track = bundled(name)
     mappings = track.indices[0].body["mappings"]

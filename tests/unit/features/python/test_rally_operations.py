@@ -33,9 +33,3 @@ def test_every_type_of_rally_runs_and_the_table_names_none_but_those() -> None:
     named = set(re.findall(r"`([a-z-]+)`", " ".join(rows)))
     assert named
     assert named <= RALLYS <= set(builtin_operations())
-
-
-def test_esbenchs_own_types_are_named_below_it() -> None:
-    sentence = re.search(r"Further ones of esbench: (.*?)\. ", section())
-    assert sentence is not None
-    assert set(re.findall(r"`([a-z-]+)`", sentence[1])) == set(builtin_operations()) - RALLYS

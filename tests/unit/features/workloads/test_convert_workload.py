@@ -286,12 +286,22 @@ def test_documents_of_vectors(workloads: Workloads) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vector-search", "bulk-vector-data-set", "proto-vector-search"])
-def test_operations_of_vectors_are_not_there_yet(workloads: Workloads, kind: str) -> None:
-    workloads.operations(f'{{"name": "near", "operation-type": "{kind}", "index": "books"}}')
+def test_operations_of_vectors_without_a_file_are_left_out(workloads: Workloads, kind: str) -> None:
+    workloads.operations(f'{{"name": "near", "operation-type": "{kind}", "index": "books", "data_set_corpus": "v"}}')
     workloads.procedure('{"name": "c", "schedule": [{"operation": "near"}, {"operation": "all"}]}')
     first, *_ = [note for note in workloads.convert() if 'operation "near" is left out' in note]
-    assert f'esbench has no operation type "{kind.removeprefix("proto-")}" yet: it ' in first
-    assert "from a data set (HDF5, BIGANN)" in first or "vectors of a data set (HDF5, BIGANN)" in first
+    assert f'the vectors of "{kind.removeprefix("proto-")}" from a file, and it has no "data_set_path"' in first
+    assert "valid" in workloads.validated()
+
+
+def test_operations_of_vectors_in_a_file_are_kept(workloads: Workloads) -> None:
+    workloads.operations(
+        '{"name": "near", "operation-type": "vector-search", "target_index_name": "books", "target_field_name": "v", '
+        '"k": 10, "data_set_format": "hdf5", "data_set_path": "v.hdf5"}'
+    )
+    workloads.procedure('{"name": "c", "schedule": [{"operation": "near"}, {"operation": "all"}]}')
+    assert not [note for note in workloads.convert() if '"near"' in note]
+    assert "valid" in workloads.validated()
 
 
 # Python
