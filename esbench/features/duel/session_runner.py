@@ -1,4 +1,4 @@
-"""A session while it runs: its races, what follows them, and what they are told."""
+"""A session while it runs: its races, what follows them, and their options."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class SessionSides:
 
     @property
     def challenge(self) -> Challenge:
-        """What the first side races, as its track says."""
+        """The challenge that the first side races, by its track."""
         return next(iter(self.plans.values())).raced.challenge
 
     def at_once(self, pacing: Pacing) -> SessionSides:

@@ -13,11 +13,13 @@ import pytest
 
 from esbench.cli.race_flags import parser
 from esbench.cli.race_options import race_options
+from esbench.cluster.aws import AwsIdentity
 from esbench.errors import UsageError
 from esbench.features.duel.session import shares_a_node
 from esbench.race.node_options import EmbeddedOptions, NodeOptions
 from esbench.race.options import RaceOptions
 
+IMPORTED_LATE = {"AwsIdentity": AwsIdentity}  # options name types that only some races import
 BASELINE = RaceOptions(Path("home"), "race", Path("track"))
 VALUES: Mapping[Any, tuple[Any, Any]] = {
     bool: (True, False),
@@ -51,7 +53,7 @@ def value_of(kind: Any, *, but: Any) -> Any:
 
 def dataclass_value(kind: Any, *, but: Any) -> Any:
     required = [part for part in fields(kind) if part.default is part.default_factory is MISSING]
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, localns=IMPORTED_LATE)
     names = [part.name for part in required or fields(kind)[:1]]
     return kind(**{name: value_of(hints[name], but=getattr(but, name, None)) for name in names})
 
