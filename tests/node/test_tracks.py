@@ -1,4 +1,4 @@
-"""Every bundled track races, each of its challenges, on one default node."""
+"""Every bundled track races, each of its challenges, on one default node; that of vectors on the node that has them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,20 @@ PARAMS = {
     "keyword": f"{PERIODS},rates:200/400",
     "percolator": "corpus:generated",
 }
-RACES = [(track.name, challenge) for track in list_tracks().tracks for challenge in track.challenges]
+RACES = [
+    (track.name, challenge)
+    for track in list_tracks().tracks
+    for challenge in track.challenges
+    if track.name != "vectors"
+]
 
 
-def race(home: Path, url: str, track: str, challenge: str, params: str) -> RaceRecord:
-    command = [ESBENCH, "race", f"--track={track}", f"--challenge={challenge}", "--test-mode"]
+def race(home: Path, track: str, params: str, *options: str) -> RaceRecord:
     done = subprocess.run(
-        [*command, f"--track-params={params}", f"--target-hosts={url.removeprefix('http://')}", "--quiet"],
+        [ESBENCH, "race", f"--track={track}", "--test-mode", f"--track-params={params}", "--quiet", *options],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -39,7 +43,8 @@ def race(home: Path, url: str, track: str, challenge: str, params: str) -> RaceR
 
 @pytest.mark.parametrize(("track", "challenge"), RACES)
 def test_a_bundled_track_races_without_a_failed_request(home: Path, url: str, track: str, challenge: str) -> None:
-    record = race(home, url, track, challenge, PARAMS.get(track, PERIODS))
+    hosts = f"--target-hosts={url.removeprefix('http://')}"
+    record = race(home, track, PARAMS.get(track, PERIODS), f"--challenge={challenge}", hosts)
     assert record.status == "complete"
     failed = {task.name: task.error_kinds for task in record.tasks if task.errors + task.warmup.errors}
     assert failed == {}
@@ -50,3 +55,14 @@ def test_a_bundled_track_races_without_a_failed_request(home: Path, url: str, tr
         (task,) = (task for task in record.tasks if task.operation_type == "read-after-write")
         assert {row.name for row in task.requests_by_name} == {"write", "read"}
         assert task.telemetry["cluster"]["indexing_time_ms"] > 0
+
+
+@pytest.mark.timeout(300)
+def test_the_track_of_vectors_races_on_the_node_that_has_them(home: Path) -> None:
+    record = race(home, "vectors", PERIODS)
+    assert record.status == "complete"
+    assert {task.name: task.error_kinds for task in record.tasks if task.errors + task.warmup.errors} == {}
+    assert any("raced on elasticsearch-8" in warning for warning in record.warnings)
+    searches = [task for task in record.tasks if task.name.startswith("candidates-")]
+    assert searches
+    assert all(task.scores for task in searches)
